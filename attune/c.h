@@ -57,10 +57,20 @@ typedef struct attune_translations attune_translations;
 
 /* Loads a model folder: Attune's, or one of the Hugging Face hub. */
 attune_status attune_translator_load(const char* folder, attune_translator** translator);
+/* The same with options, of each kind of model:
+     device            where it computes: "cpu", "cuda" (the first GPU) or "cuda:N" ("cpu")
+     precision         of products: "float32", "bfloat16", or "auto", the faster one here ("float32")
+     cache_bytes       the most memory that the caches of all calls take, of models that decode (three quarters of what
+                       there is)
+     adapters          of models that decode: adapters in PEFT's format beside the weights, an object of names and
+   folders,
+                       {"medical": "medical/adapter"}. Each call chooses one by the option "adapter", or none */
+attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator);
 void attune_translator_free(attune_translator* translator);
 
 /* Translates `count` sentences. Options: the fields of generation_config.json, with the model's own values where they
    are not given ("beam_size", "length_penalty", "max_length", ...: docs/configuration.md), and
+     adapter           one of those that the translator was loaded with ("": none)
      n_best            translations of each sentence, at most beam_size (1)
      alignments        true: attune_translation_alignment() has something to say (false)
      required, banned  lists of phrases that each translation has, or does not have
@@ -95,6 +105,7 @@ typedef struct attune_generator attune_generator;
 typedef struct attune_texts attune_texts;
 
 attune_status attune_generator_load(const char* folder, attune_generator** generator);
+attune_status attune_generator_load_with(const char* folder, const char* options, attune_generator** generator);
 void attune_generator_free(attune_generator* generator);
 
 /* Takes what was added to the text `index`, as soon as that is certain: whole characters. Returns 0 to go on; anything
@@ -103,6 +114,7 @@ typedef int (*attune_text_callback)(void* user, size_t index, const char* added)
 
 /* Continues `count` prompts. Options: the fields of sampling, with the model's own values where they are not given
    ("temperature", "top_k", "top_p", "max_tokens", "seed", ...: docs/configuration.md), and
+     adapter           one of those that the generator was loaded with ("": none)
      stop              list of strings that end a text and are left out of it
      samples           continuations of each prompt (1)
      batch_texts       the most texts at once (32)
@@ -133,6 +145,7 @@ typedef struct attune_classifier attune_classifier;
 typedef struct attune_classifications attune_classifications;
 
 attune_status attune_classifier_load(const char* folder, attune_classifier** classifier);
+attune_status attune_classifier_load_with(const char* folder, const char* options, attune_classifier** classifier);
 void attune_classifier_free(attune_classifier* classifier);
 size_t attune_classifier_labels(const attune_classifier* classifier);
 const char* attune_classifier_label(const attune_classifier* classifier, size_t label);
@@ -151,6 +164,7 @@ void attune_classifications_free(attune_classifications* classifications);
 typedef struct attune_embedder attune_embedder;
 
 attune_status attune_embedder_load(const char* folder, attune_embedder** embedder);
+attune_status attune_embedder_load_with(const char* folder, const char* options, attune_embedder** embedder);
 void attune_embedder_free(attune_embedder* embedder);
 /* How many numbers a text's vector has. Options as below. */
 attune_status attune_embedder_dimension(const attune_embedder* embedder, const char* options, size_t* dimension);

@@ -1,7 +1,7 @@
 # How the project's own sources are compiled: attune_build, ccache, sanitizers. Nothing of it is installed.
 add_library(attune_build INTERFACE)
 target_compile_options(attune_build INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror
+  -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow $<$<BOOL:${ATTUNE_WARNINGS_AS_ERRORS}>:-Werror>
   -fno-math-errno -fvisibility=hidden
   -fno-semantic-interposition  # calls within the library stay direct, though the code is position-independent
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # GCC 12 sees overlaps in std::string that are not there (its bug 105329)

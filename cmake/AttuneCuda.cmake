@@ -5,7 +5,6 @@
 # nvcc comes from ATTUNE_NVCC, the PATH, /usr/local/cuda or .cuda/toolkit, where `scripts/setup cuda` puts that of PyPI.
 set(ATTUNE_CUDA OFF CACHE STRING "GPUs: ON, OFF, AUTO, where nvcc is found, or EMULATED, for tests on the host")
 set_property(CACHE ATTUNE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
-set(ATTUNE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "Compute capabilities; the newest also as PTX, for later GPUs")
 
 set(ATTUNE_CUDA_BUILT OFF)
 if(ATTUNE_CUDA STREQUAL "EMULATED")
@@ -14,22 +13,30 @@ elseif(ATTUNE_CUDA)
   find_program(ATTUNE_NVCC nvcc HINTS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/.cuda/toolkit/bin)
   if(ATTUNE_NVCC)
     set(ATTUNE_CUDA_BUILT ON)
+    execute_process(COMMAND ${ATTUNE_NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCH "release ([0-9.]+)" version "${version}")
+    set(architectures 80 90)
+    if(CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)  # the first that knows it; before it, the PTX of 90 is for such GPUs
+      list(APPEND architectures 100)
+    endif()
+    set(ATTUNE_CUDA_ARCHITECTURES ${architectures} CACHE STRING
+        "Compute capabilities; the newest also as PTX, for later GPUs")
   elseif(NOT ATTUNE_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "ATTUNE_CUDA = ${ATTUNE_CUDA}, but nvcc is missing: `scripts/setup cuda` gets it")
   endif()
 endif()
 
 if(ATTUNE_CUDA_BUILT)  # comes before attune/tensor/built_devices.h of the sources
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cuda/attune/tensor/built_devices.h CONTENT
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cuda/attune/tensor/built_devices.h CONTENT
        "#pragma once\n\nnamespace attune {\n\ninline constexpr bool kBuiltWithCuda = true;\n\n}  // namespace attune\n")
-  include_directories(BEFORE ${CMAKE_BINARY_DIR}/cuda)
+  include_directories(BEFORE ${PROJECT_BINARY_DIR}/cuda)
 endif()
 
 # Compiles one source with nvcc; its object becomes a source of the target. The flags are those of attune_build, as far
 # as nvcc knows them.
 function(attune_nvcc target source)
   cmake_path(GET source STEM name)
-  set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
   set(code "")
   foreach(architecture IN LISTS ATTUNE_CUDA_ARCHITECTURES)
     list(APPEND code -gencode arch=compute_${architecture},code=sm_${architecture})
@@ -39,7 +46,7 @@ function(attune_nvcc target source)
   add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}.cu"
     COMMAND ${ATTUNE_NVCC} -c ${source} -o ${object} -MD -MF ${object}.d -std=c++20 -O3 ${code} -t 1
             -ccbin ${CMAKE_CXX_COMPILER} --expt-relaxed-constexpr -Werror all-warnings -DNDEBUG -DFMT_SHARED
-            -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden -I${CMAKE_BINARY_DIR}/cuda -I${PROJECT_SOURCE_DIR}
+            -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden -I${PROJECT_BINARY_DIR}/cuda -I${PROJECT_SOURCE_DIR}
     VERBATIM)
   target_sources(${target} PRIVATE ${object})
   set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

@@ -14,12 +14,12 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)
 if(ATTUNE_SMALL_ICU)
   include(AttuneSmallIcu)
+  set_property(TARGET PkgConfig::ICU APPEND PROPERTY INTERFACE_LINK_LIBRARIES attune_icu_data)
 endif()
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
-find_package(CLI11 REQUIRED)
 
 # One of two files stands for message passing: ATTUNE_MPI_OTHER is what tells the other one's name apart.
 set(ATTUNE_MPI_OTHER "")
@@ -32,21 +32,24 @@ if(TARGET MPIC::MPIC)
   set(ATTUNE_MPI_OTHER "_missing")
 endif()
 
-# The server's: Beast and Asio are headers alone.
-find_package(Boost 1.74 REQUIRED)
-find_package(OpenSSL REQUIRED)
-# One of two files stands for the detection of languages, which is optional.
-find_library(CLD2_LIBRARY cld2)
-find_path(CLD2_INCLUDE_DIR cld2/public/compact_lang_det.h)
-set(ATTUNE_CLD2_OTHER "")
-set(ATTUNE_CLD2_LIBRARY "")
-if(ATTUNE_CLD2 AND CLD2_LIBRARY AND CLD2_INCLUDE_DIR)
-  set(ATTUNE_CLD2_OTHER "_missing")
-  set(ATTUNE_CLD2_LIBRARY ${CLD2_LIBRARY})
-elseif(ATTUNE_CLD2 AND NOT ATTUNE_CLD2 STREQUAL "AUTO")
-  message(FATAL_ERROR "ATTUNE_CLD2 = ${ATTUNE_CLD2}, but CLD2 (libcld2-dev) is missing")
+if(ATTUNE_BUILD_PROGRAM)
+  find_package(CLI11 REQUIRED)
+  # The server's: Beast and Asio are headers alone.
+  find_package(Boost 1.74 REQUIRED)
+  find_package(OpenSSL REQUIRED)
+  # One of two files stands for the detection of languages, which is optional.
+  find_library(CLD2_LIBRARY cld2)
+  find_path(CLD2_INCLUDE_DIR cld2/public/compact_lang_det.h)
+  set(ATTUNE_CLD2_OTHER "")
+  set(ATTUNE_CLD2_LIBRARY "")
+  if(ATTUNE_CLD2 AND CLD2_LIBRARY AND CLD2_INCLUDE_DIR)
+    set(ATTUNE_CLD2_OTHER "_missing")
+    set(ATTUNE_CLD2_LIBRARY ${CLD2_LIBRARY})
+  elseif(ATTUNE_CLD2 AND NOT ATTUNE_CLD2 STREQUAL "AUTO")
+    message(FATAL_ERROR "ATTUNE_CLD2 = ${ATTUNE_CLD2}, but CLD2 (libcld2-dev) is missing")
+  endif()
+  mark_as_advanced(CLD2_LIBRARY CLD2_INCLUDE_DIR)
 endif()
-mark_as_advanced(CLD2_LIBRARY CLD2_INCLUDE_DIR)
 
 # What the sources need beside that, from headers alone. Highway's scalar target stays as the fallback; the old SSE
 # targets only cost compile time, and SVE's vectors, which have no size, cannot be kept in arrays: Arm machines run NEON.

@@ -1,6 +1,8 @@
 # What is installed has three components, which are packages of their own (AttunePackages.cmake): the program (tools), the
 # shared library (library), and what other projects are built with (development).
-install(TARGETS attune_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+if(ATTUNE_BUILD_PROGRAM)
+  install(TARGETS attune_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+endif()
 install(TARGETS attune EXPORT attune-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)

@@ -3,7 +3,7 @@
 # program, in the place of the one without.
 find_program(HELP2MAN help2man REQUIRED)
 find_program(GZIP gzip REQUIRED)
-set(share ${CMAKE_BINARY_DIR}/share)
+set(share ${PROJECT_BINARY_DIR}/share)
 add_custom_command(OUTPUT ${share}/done
   COMMAND rm -rf ${share}
   COMMAND ${PROJECT_SOURCE_DIR}/scripts/man-pages $<TARGET_FILE:attune_cli> ${share}/man/man1
@@ -18,6 +18,8 @@ add_custom_target(attune_share ALL DEPENDS ${share}/done)
 install(DIRECTORY ${share}/man ${share}/bash-completion ${share}/zsh ${share}/fish
         DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT tools)
 
+include(AttuneSmallIcu)  # for scripts/root-filesystem; no package has it
+
 # Each package has the license and the changes in the places where Debian has them.
 set(version_of_library ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(tools_package attune)
@@ -26,7 +28,7 @@ if(TARGET MPIC::MPIC)
 endif()
 set(library_package libattune${version_of_library})
 set(development_package libattune-dev)
-set(documents ${CMAKE_BINARY_DIR}/documents)
+set(documents ${PROJECT_BINARY_DIR}/documents)
 configure_file(packaging/copyright ${documents}/copyright COPYONLY)
 string(TIMESTAMP ATTUNE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH, where that is set
 configure_file(packaging/changelog.in ${documents}/changelog.Debian @ONLY)

@@ -1,11 +1,11 @@
-"""Checks the blocks of all Markdown pages, as far as nothing runs them.
+"""Checks the blocks of all Markdown pages.
 
     check_blocks.py [ATTUNE]
 
 sh: bash can read it, the files of the repository that it names are there, and with the program ATTUNE each command of
 it has the options that it is given; keys of --set are in docs/configuration.md. json, toml and python: can be read; keys
-of a run in toml are in docs/configuration.md. cpp: each attune::name is in a public header. The Python of README.md and
-docs/python.md is run by tests/python/test_documentation.py.
+of a run in toml are in docs/configuration.md. cpp: each attune::name is in a public header. What can run does, or a line
+before the block says why not: <!-- not run by CI: why -->.
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ from pathlib import Path
 import cpp_reference
 
 ROOT = Path(__file__).parent.parent
+# Pages whose blocks do not run as they stand (the Python of README.md does).
+NOT_RUN = {
+    "README.md": ".ci/run has its commands with a small input",
+    "docs/adding-": "parts of a change that is not made",
+    "docs/results": "they measure, on idle machines",
+    "bench/": "they measure, on idle machines",
+}
+NOT_RUN_MARK = re.compile(r"<!-- not run by CI: .+ -->\n *$")
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
@@ -95,7 +103,7 @@ def of_toml(code: str, keys: set[str]) -> Iterator[str]:
 
 def of_block(language: str, code: str, known: dict[str, set[str]], keys: set[str], names: set[str]) -> Iterator[str]:
     try:
-        if language == "sh" or (not language and code.startswith("attune ")):
+        if language == "sh":
             yield from of_shell(code, known, keys)
         elif language == "json":
             json.loads(code)
@@ -107,6 +115,20 @@ def of_block(language: str, code: str, known: dict[str, set[str]], keys: set[str
             yield from (f"attune::{n} is not public" for n in re.findall(r"attune::(\w+)", code) if n not in names)
     except (ValueError, SyntaxError) as error:
         yield str(error)
+
+
+def runs(page: str, language: str) -> bool:
+    """Whether one of the scripts that run blocks names the blocks of this language on this page."""
+    by = {"sh": ("scripts/site", f" {page}"), "python": ("tests/python/test_documentation.py", f'"{page}"')}
+    script, name = by.get(language, ("scripts/check-install", f"block {Path(page).stem} {language} "))
+    return name in (ROOT / script).read_text(encoding="utf-8")
+
+
+def unexplained(page: str, language: str, before: str) -> Iterator[str]:
+    can_run = language in ("sh", "python", "c", "cpp", "cmake", "rust")
+    if can_run and not any(page.startswith(p) for p in NOT_RUN) and not NOT_RUN_MARK.search(before):
+        if not runs(page, language):
+            yield "nothing runs this block: name the page in a script, or write <!-- not run by CI: why --> before it"
 
 
 def main() -> int:
@@ -121,7 +143,10 @@ def main() -> int:
         for block in BLOCK.finditer(text):
             blocks += 1
             line = text.count("\n", 0, block.start()) + 1
-            for problem in of_block(block[2], textwrap.dedent(block[3]), known, keys, names):
+            language = block[2] or ("sh" if block[3].startswith("attune ") else "")
+            problems_here = list(of_block(language, textwrap.dedent(block[3]), known, keys, names))
+            problems_here += unexplained(page, language, text[: block.start()])
+            for problem in problems_here:
                 problems += 1
                 print(f"{page}:{line}: {problem}", file=sys.stderr)
     print(f"{blocks} blocks, {problems} problems")

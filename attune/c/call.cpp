@@ -77,6 +77,21 @@ Json options_of(const char* options) {
   }
 }
 
+AdapterFolders take_adapters(Json& options) {
+  AdapterFolders folders;
+  if (!options.is_object() || !options.contains("adapters")) return folders;
+  const Json adapters = options["adapters"];
+  options.erase("adapters");
+  if (!adapters.is_object())
+    fail<ConfigError>("options.adapters: needs an object of names and folders, found {}", adapters.type_name());
+  for (const auto& [name, folder] : adapters.items()) {
+    if (!folder.is_string())
+      fail<ConfigError>("options.adapters.{}: needs a folder, found {}", name, folder.type_name());
+    folders.emplace(name, folder.get<std::string>());
+  }
+  return folders;
+}
+
 const int32_t* tokens_of(const std::vector<int32_t>* tokens, size_t* count) {
   if (count != nullptr) *count = tokens == nullptr ? 0 : tokens->size();
   return tokens == nullptr ? nullptr : tokens->data();

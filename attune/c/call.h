@@ -12,6 +12,7 @@
 #include "attune/base/error.h"
 #include "attune/base/fail.h"
 #include "attune/base/json.h"
+#include "attune/hub/adapter_folders.h"
 
 #pragma GCC visibility push(default)  // other names are hidden, see cmake/AttuneCompiler.cmake
 #include "attune/c.h"
@@ -44,6 +45,10 @@ std::vector<std::string> texts_of(const char* const* texts, size_t count, const 
 
 /// The JSON object of a call's options; an empty one for NULL. Throws ConfigError.
 Json options_of(const char* options);
+
+/// Takes "adapters", an object of names and folders, out of the options of a load: none where it is not there. Throws
+/// ConfigError.
+AdapterFolders take_adapters(Json& options);
 
 const std::atomic<bool>* flag_of(const attune_interrupt* interrupt);
 

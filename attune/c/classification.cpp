@@ -33,8 +33,14 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_classifier_load(const char* folder, attune_classifier** classifier) {
-  return guarded(
-      [&] { given(classifier, "classifier") = new attune_classifier{Classifier::load(&given(folder, "folder"))}; });
+  return attune_classifier_load_with(folder, nullptr, classifier);
+}
+attune_status attune_classifier_load_with(const char* folder, const char* options, attune_classifier** classifier) {
+  return guarded([&] {
+    const SchedulerOptions loading = load_fields(options_of(options)).scheduling;
+    given(classifier, "classifier") =
+        new attune_classifier{Classifier::load(&given(folder, "folder"), loading.precision, loading.device)};
+  });
 }
 void attune_classifier_free(attune_classifier* classifier) {
   delete classifier;

@@ -16,7 +16,14 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_embedder_load(const char* folder, attune_embedder** embedder) {
-  return guarded([&] { given(embedder, "embedder") = new attune_embedder{Embedder::load(&given(folder, "folder"))}; });
+  return attune_embedder_load_with(folder, nullptr, embedder);
+}
+attune_status attune_embedder_load_with(const char* folder, const char* options, attune_embedder** embedder) {
+  return guarded([&] {
+    const SchedulerOptions loading = load_fields(options_of(options)).scheduling;
+    given(embedder, "embedder") =
+        new attune_embedder{Embedder::load(&given(folder, "folder"), loading.precision, loading.device)};
+  });
 }
 void attune_embedder_free(attune_embedder* embedder) {
   delete embedder;

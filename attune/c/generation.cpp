@@ -26,8 +26,15 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_generator_load(const char* folder, attune_generator** generator) {
-  return guarded(
-      [&] { given(generator, "generator") = new attune_generator{TextGenerator::load(&given(folder, "folder"))}; });
+  return attune_generator_load_with(folder, nullptr, generator);
+}
+attune_status attune_generator_load_with(const char* folder, const char* options, attune_generator** generator) {
+  return guarded([&] {
+    Json loading = options_of(options);
+    const AdapterFolders adapters = take_adapters(loading);
+    given(generator, "generator") =
+        new attune_generator{TextGenerator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
+  });
 }
 void attune_generator_free(attune_generator* generator) {
   delete generator;

@@ -38,8 +38,15 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_translator_load(const char* folder, attune_translator** translator) {
-  return guarded(
-      [&] { given(translator, "translator") = new attune_translator{Translator::load(&given(folder, "folder"))}; });
+  return attune_translator_load_with(folder, nullptr, translator);
+}
+attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator) {
+  return guarded([&] {
+    Json loading = options_of(options);
+    const AdapterFolders adapters = take_adapters(loading);
+    given(translator, "translator") =
+        new attune_translator{Translator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
+  });
 }
 void attune_translator_free(attune_translator* translator) {
   delete translator;

@@ -9,6 +9,7 @@
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/precision_option.h"
@@ -21,7 +22,7 @@ namespace attune::cli {
 namespace {
 
 struct ClassifyCommand {
-  std::string model, file, output, precision;
+  std::string model, file, output, precision, device;
   std::vector<std::string> text;
   std::optional<int64_t> top;
   int64_t batch_texts = 64, threads = 0;
@@ -71,7 +72,8 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
 int classify(ClassifyCommand command) {
   find_model(command.model, command.text, "attune classify MODEL TEXT");
   const ThreadScope threads = use_threads(command.threads);
-  const Classifier classifier = Classifier::load(command.model, precision_of(command.precision));
+  const Classifier classifier =
+      Classifier::load(command.model, precision_of(command.precision), device_of(command.device));
   if (command.top && *command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", *command.top);
   if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
   ClassifyOptions options;
@@ -135,6 +137,7 @@ void add_classify(CLI::App& app) {
   command->add_flag("--pair", c->pair, "Each text is two, with a TAB between them: a question and an answer, say");
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();
+  add_device(*command, c->device);
   add_precision(*command, c->precision);
   add_threads(*command, c->threads);
 }

@@ -142,8 +142,9 @@ struct Comparison {
 // Translates the test set with the run's model, and counts what BLEU counts.
 void translate_test_set(const CompareCommand& command, const std::vector<std::string>& sources,
                         const std::vector<std::string>& references, ComparedRun& run) {
-  const fs::path folder(run.name);
-  const Translator translator = Translator::load(folder / "model");
+  const std::optional<fs::path> model = model_of_run(run.name);
+  if (!model) fail<ConfigError>("{}: the run has no model yet, which --source asks for", run.name);
+  const Translator translator = Translator::load(*model);
   std::vector<std::string> outputs;
   for (const Translation& t : translator.translate(sources, command.generation.for_model(translator)))
     outputs.push_back(written_text(t.text()));
@@ -172,12 +173,11 @@ void write_rows(TextOutput& out, const std::vector<Row>& rows) {
   std::vector<size_t> widths;
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], characters_of(row[i]));
   }
   for (const Row& row : rows) {
     std::string line;
-    for (size_t i = 0; i < row.size(); ++i)
-      line += i + 1 < row.size() ? fmt::format("{:<{}}  ", row[i], widths[i]) : row[i];
+    for (size_t i = 0; i < row.size(); ++i) line += i + 1 < row.size() ? column(row[i], widths[i]) + "  " : row[i];
     out.line(line);
   }
 }
@@ -332,7 +332,8 @@ void add_compare(CLI::App& app) {
       "  attune compare runs/a runs/b --source test.en --reference test.de   # is the difference of BLEU chance?\n"
       "  attune compare runs/a runs/b --json\n"
       "Runs that differ in train.seed alone are taken together. With --source the test set is translated with each\n"
-      "run's model; the first run is compared with all others by paired bootstrap (Koehn 2004)",
+      "run's model, of a run that has not ended with its best one; the first run is compared with all others by paired "
+      "bootstrap (Koehn 2004)",
       [c] { return compare(*c); });
   command->add_option("runs", c->runs, "Folders of runs")->required();
   command->add_option("--source", c->source, "Test set to translate, plain or gzip");

@@ -8,6 +8,7 @@
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/precision_option.h"
@@ -20,7 +21,7 @@ namespace attune::cli {
 namespace {
 
 struct EmbedCommand {
-  std::string model, file, output, pooling, precision;
+  std::string model, file, output, pooling, precision, device;
   std::vector<std::string> text;
   std::optional<std::string> prompt_name;
   bool normalize = false, no_normalize = false;  // neither: as the folder says
@@ -60,7 +61,7 @@ int embed(EmbedCommand command) {
   find_model(command.model, command.text, "attune embed MODEL TEXT");
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);
-  const Embedder embedder = Embedder::load(command.model, precision_of(command.precision));
+  const Embedder embedder = Embedder::load(command.model, precision_of(command.precision), device_of(command.device));
   const bool npy = command.output.ends_with(".npy");
 
   InputLines source(command.text, command.file);
@@ -108,6 +109,7 @@ void add_embed(CLI::App& app) {
   auto* const normalize = command->add_flag("--normalize", c->normalize, "Vectors of length 1 [as the folder says]");
   command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are")->excludes(normalize);
   command->add_option("--batch-size", c->batch_texts, "Texts at once")->capture_default_str();
+  add_device(*command, c->device);
   add_precision(*command, c->precision);
   add_threads(*command, c->threads);
 }

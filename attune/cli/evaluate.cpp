@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/evaluate_alignments.h"
 #include "attune/cli/evaluate_text.h"
 #include "attune/cli/generation_options.h"
@@ -127,7 +128,9 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
 
   const ThreadScope threads = use_threads(command.generation.threads);
   const ProductPrecision precision = precision_of(command.generation.precision);
-  const Translator translator(model.load_model(panels_for(precision)), {.precision = precision});
+  const Device device = device_of(command.generation.device);
+  const Translator translator(model.load_model(weights_for(precision, device), {}, device),
+                              {.precision = precision, .device = device});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
   const TranslateOptions options = command.generation.for_model(translator);
   const PairFrame frame = pair_frame(translator.generation());
@@ -249,9 +252,7 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
   TextEvaluation text = command.text;
   text.json = command.json;
   text.precision = precision_of(command.generation.precision);
-  // Matrices that the folder has in bfloat16 stay that.
-  if (text.precision == ProductPrecision::bfloat16 || model.config().bfloat16_numbers > 0)
-    text.weights = panels_for(text.precision);
+  text.device = device_of(command.generation.device);
   TextOutput out;
   evaluate_text(text, model, out);
   out.finish();
@@ -260,7 +261,8 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
 
 /// Refuses options that would do nothing for what is evaluated.
 void check_options(const CLI::App& app, const char* evaluated, std::vector<std::string> known) {
-  for (const char* always : {"--help", "model", "--json", "--precision", "--threads"}) known.emplace_back(always);
+  for (const char* always : {"--help", "model", "--json", "--device", "--precision", "--threads"})
+    known.emplace_back(always);
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && std::find(known.begin(), known.end(), option->get_name()) == known.end())
       fail<ConfigError>("{} is not for {}", option->get_name(), evaluated);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
@@ -16,6 +14,7 @@
 #include "attune/ops/precision.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
+#include "attune/train/evaluate_file.h"
 
 namespace attune::cli {
 namespace {
@@ -104,17 +103,6 @@ Json to_json(const LabelEvaluation& e) {
   return json;
 }
 
-/// Characters are counted, not bytes, and a long name is cut.
-std::string column(const std::string& name, size_t width) {
-  std::string text;
-  size_t shown = 0;
-  for (const char c : one_line(name)) {
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++shown > width) return text;
-    text += c;
-  }
-  return text + std::string(width - shown, ' ');
-}
-
 void write_confusion(TextOutput& out, const LabelEvaluation& e) {
   out.line("Right label (row) and prediction (column), texts");
   const auto row = [&](const std::string& name, const auto& cell) {
@@ -177,48 +165,7 @@ void write_table(TextOutput& out, const NumberEvaluation& e) {
   write_row(out, "texts", std::to_string(e.on.texts), e.on.note());
 }
 
-struct PredictionEvaluation {
-  CorpusLoss loss;
-  TextUnit text_unit = TextUnit::stream;
-  int64_t documents = 0, bytes = 0, context = 0, stride = 0;
-
-  /// Of the text as it is in the file: comparable between vocabularies.
-  double bits_per_byte() const {
-    return loss.nll * static_cast<double>(loss.tokens) / std::numbers::ln2 / static_cast<double>(bytes);
-  }
-};
-
-int64_t count_bytes(const std::string& file) {
-  int64_t bytes = 0;
-  TextReader reader{std::filesystem::path(file)};
-  for (std::string piece; reader.next(piece);) bytes += static_cast<int64_t>(piece.size());
-  return bytes;
-}
-
-PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation, const OpenedFolder& model) {
-  const LanguageModelFolder files = model.load_language_model(evaluation.weights);
-  PredictionEvaluation result;
-  result.context = files.model->config().context_length;
-  result.stride = evaluation.stride == 0 ? result.context : evaluation.stride;
-  if (result.stride < 1 || result.stride > result.context)
-    fail<ConfigError>("--stride {}: needs a number from 1 to the model's context of {}", evaluation.stride,
-                      result.context);
-  TokenDocuments documents =
-      load_text({evaluation.data}, *files.tokenizer,
-                {.unit = files.text_unit, .tokenizer_frames_texts = files.tokenizer_frames_texts});
-  // What the tokenizer puts in front of a stream is read and not predicted.
-  if (files.text_unit == TextUnit::stream && files.tokenizer_frames_texts)
-    if (const auto before = tokens_before(*files.tokenizer).size(); before > 1)
-      documents.seconds = {static_cast<int32_t>(before)};
-  const ProductPrecisionScope precision(evaluation.precision);
-  result.loss = evaluate(*files.model, documents, result.stride);
-  result.text_unit = files.text_unit;
-  result.documents = documents.documents();
-  result.bytes = count_bytes(evaluation.data);
-  return result;
-}
-
-Json to_json(const PredictionEvaluation& e) {
+Json to_json(const FileEvaluation& e) {
   return {{"tokens", e.loss.tokens},
           {"documents", e.documents},
           {"text_unit", enum_name(e.text_unit)},
@@ -231,7 +178,7 @@ Json to_json(const PredictionEvaluation& e) {
           {"stride", e.stride}};
 }
 
-void write_table(TextOutput& out, const PredictionEvaluation& e) {
+void write_table(TextOutput& out, const FileEvaluation& e) {
   write_row(out, "nll", fmt::format("{:.4f}", e.loss.nll), "nats a token");
   write_row(out, "perplexity", fmt::format("{:.4g}", e.loss.perplexity),
             fmt::format("in windows of {} tokens that advance by {}", e.context, e.stride));
@@ -258,7 +205,8 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
   switch (architecture) {
     case Architecture::encoder_classifier: {
       named<LabelledFormat>("--format", evaluation.format);  // before the work
-      const ClassifierFolder files = model.load_classifier(evaluation.weights);
+      const ClassifierFolder files =
+          model.load_classifier(weights_to_measure(model, evaluation.precision, evaluation.device), evaluation.device);
       if (files.model->config().is_regression())
         return write_result(out, evaluate_numbers(evaluation, files), evaluation.json);
       const LabelEvaluation result = evaluate_labels(evaluation, files);
@@ -267,7 +215,11 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
       return write_result(out, result, evaluation.json);
     }
     case Architecture::decoder_lm:
-      return write_result(out, evaluate_predictions(evaluation, model), evaluation.json);
+      return write_result(
+          out,
+          evaluate_file(model, evaluation.data,
+                        {.stride = evaluation.stride, .precision = evaluation.precision, .device = evaluation.device}),
+          evaluation.json);
     default:
       fail<ConfigError>(
           "{}: evaluate measures models that translate, classify or continue texts, and this one is an \"{}\", which "

@@ -17,7 +17,7 @@ struct TextEvaluation {
   int64_t stride = 0;                                                            // of a language model; 0: its context
   bool json = false;
   ProductPrecision precision = ProductPrecision::float32;
-  LoadedWeights weights = LoadedWeights::mapped;  // panels for that precision, or matrices in float32
+  Device device = {};
 };
 
 /// Writes a table, or JSON. Throws ConfigError for models of other architectures.

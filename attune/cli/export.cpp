@@ -3,11 +3,11 @@
 #include "attune/inference/export.h"
 #include <fmt/format.h>
 #include "attune/base/json_fields.h"
-#include "attune/base/precision_names.h"
 #include "attune/cli/command.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
+#include "attune/ops/precision_choice.h"
 
 namespace attune::cli {
 namespace {

@@ -13,6 +13,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/chat_prompts.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/precision_option.h"
 #include "attune/cli/text_input.h"
@@ -27,7 +28,7 @@ namespace attune::cli {
 namespace {
 
 struct GenerateCommand {
-  std::string model, file, draft, precision;
+  std::string model, file, draft, precision, device;
   std::vector<std::string> text, prompts, stop;
   int64_t samples = 1, threads = 0, draft_tokens = GenerateOptions{}.draft_tokens;
   bool json = false, echo = false, slide = false, chat = false;
@@ -158,8 +159,8 @@ void explain_unknown(const std::vector<std::string>& prompts, bool have_special_
 }
 
 std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator,
-                                      ProductPrecision precision) {
-  LanguageModelFolder files = open_language_model_folder(folder, panels_for(precision));
+                                      ProductPrecision precision, const Device& device) {
+  LanguageModelFolder files = OpenedFolder(folder).load_language_model(weights_for(precision, device), {}, device);
   const Tokenizer& own = generator.tokenizer();
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);
@@ -172,7 +173,8 @@ int generate(GenerateCommand command) {
   command.prompts.insert(command.prompts.end(), command.text.begin(), command.text.end());
   const ThreadScope threads = use_threads(command.threads);
   const ProductPrecision precision = precision_of(command.precision);
-  const TextGenerator generator = TextGenerator::load(command.model, {.precision = precision});
+  const Device device = device_of(command.device);
+  const TextGenerator generator = TextGenerator::load(command.model, {.precision = precision, .device = device});
   if (command.samples < 1 || command.samples > 1 << 16)
     fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);
   std::vector<std::string> prompts = prompts_of(command);
@@ -183,7 +185,7 @@ int generate(GenerateCommand command) {
                           .samples = command.samples,
                           .prompts_have_special_tokens = command.chat};  // the template writes them
   std::unique_ptr<DecoderLm> draft;
-  if (!command.draft.empty()) draft = load_draft(command.draft, generator, precision);
+  if (!command.draft.empty()) draft = load_draft(command.draft, generator, precision, device);
   options.draft = draft.get();
   options.draft_tokens = command.draft_tokens;
   catch_stop_signals();
@@ -252,6 +254,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--slide", c->slide, "Continue when the context is full, from its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");
+  add_device(*command, c->device);
   add_precision(*command, c->precision);
   add_threads(*command, c->threads);
 }

@@ -3,6 +3,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/precision_option.h"
 #include "attune/cli/threads_option.h"
 
@@ -30,6 +31,7 @@ void GenerationOptions::add_to(CLI::App& command) {
   command.add_option("--source-lang", source_language, "Language of the input, of models of many: deu_Latn, de_DE, de");
   command.add_option("--target-lang", target_language, "Language of the translations, likewise");
   command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
+  add_device(command, device);
   add_precision(command, precision);
   add_threads(command, threads);
 }

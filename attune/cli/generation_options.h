@@ -19,6 +19,7 @@ struct GenerationOptions {
   std::string source_language, target_language;  // of models of many languages; "": as the folder says
   std::string early_stopping;
   std::string precision;  // "": float32
+  std::string device;     // "": the CPU
   int64_t batch_sentences = 64;
   int64_t threads = 0;  // 0: default_thread_count()
 

@@ -3,6 +3,7 @@
 #include "attune/base/fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/text_output.h"
+#include "attune/ops/precision_choice.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {
@@ -10,7 +11,7 @@ namespace attune::cli {
 void add_precision(CLI::App& command, std::string& precision) {
   command.add_option("--precision", precision,
                      "Of products: float32, or bfloat16, which rounds activations and weights and is faster on\n"
-                     "processors with instructions for it [float32]");
+                     "processors with instructions for it, or auto: bfloat16 on those, float32 on others [float32]");
 }
 
 void note_precision(ProductPrecision precision) {
@@ -19,7 +20,7 @@ void note_precision(ProductPrecision precision) {
 
 ProductPrecision precision_of(const std::string& given) {
   if (given.empty()) return ProductPrecision::float32;
-  const auto precision = named<ProductPrecision>("--precision", given);
+  const ProductPrecision precision = resolved(named<PrecisionChoice>("--precision", given));
   note_precision(precision);
   return precision;
 }

@@ -110,16 +110,8 @@ std::string configuration_of(const fs::path& run) {
   return "<p>Keys that are not the default are bold.</p>\n<table>" + rows + "</table>";
 }
 
-// The model of the run: model/ at its end, else best/.
-std::optional<fs::path> model_of(const fs::path& run) {
-  std::error_code ignored;
-  for (const char* name : {"model", "best"})
-    if (fs::exists(run / name / kConfigFile, ignored)) return run / name;
-  return std::nullopt;
-}
-
 std::string attention_of(const ReportCommand& command, const std::vector<Json>& samples) {
-  const auto model = model_of(command.run);
+  const auto model = model_of_run(command.run);
   std::string text = command.text;
   if (text.empty() && !samples.empty()) text = samples.front()["source"].get<std::string>();
   if (!model || text.empty())

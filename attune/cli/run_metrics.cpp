@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/toml_config.h"
 
@@ -99,6 +100,13 @@ std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::stri
       best = BestValue{value, line["step"].get<int64_t>()};
   }
   return best;
+}
+
+std::optional<std::filesystem::path> model_of_run(const std::filesystem::path& run) {
+  std::error_code ignored;
+  for (const char* name : {"model", "best"})
+    if (std::filesystem::exists(run / name / kConfigFile, ignored)) return run / name;
+  return std::nullopt;
 }
 
 Json flat_config(const std::filesystem::path& run) {

@@ -12,6 +12,7 @@
 
 #include "attune/base/process_memory.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/precision_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"
@@ -35,7 +36,7 @@ void write_log_line(const std::string& line) {
 
 struct ServeCommand {
   std::vector<std::string> models, adapters;
-  std::string config, host, api_keys, tls_certificate, tls_key, precision;
+  std::string config, host, api_keys, tls_certificate, tls_key, precision, device;
   std::vector<std::string> cors_origins;
   std::optional<int64_t> port, threads;
   std::optional<double> drain_seconds;
@@ -55,7 +56,8 @@ serve::ServeConfig config_of(const ServeCommand& command) {
   config.drain_seconds = command.drain_seconds.value_or(config.drain_seconds);
   for (auto& [name, model] : config.models) {
     model.threads = command.threads.value_or(model.threads);
-    if (!command.precision.empty()) model.precision = named<ProductPrecision>("--precision", command.precision);
+    if (!command.precision.empty()) model.precision = named<PrecisionChoice>("--precision", command.precision);
+    if (!command.device.empty()) model.device = command.device;
     std::error_code ignored;
     const std::filesystem::path inner = std::filesystem::path(model.folder) / "model";
     if (std::filesystem::exists(inner / kConfigFile, ignored)) model.folder = inner.string();  // of a run
@@ -68,8 +70,7 @@ int serve_models(const ServeCommand& command) {
   catch_stop_signals();
   std::signal(SIGHUP, on_reload_signal);
   const serve::ServeConfig config = config_of(command);
-  if (std::ranges::any_of(config.models,
-                          [](const auto& m) { return m.second.precision == ProductPrecision::bfloat16; }))
+  if (std::ranges::any_of(config.models, [](const auto& m) { return m.second.precision == PrecisionChoice::bfloat16; }))
     note_precision(ProductPrecision::bfloat16);
   serve::Server server(config, write_log_line);
   server.load();
@@ -116,6 +117,7 @@ void add_serve(CLI::App& app) {
   command->add_option("--tls-key", c->tls_key, "Its key, PEM");
   command->add_option("--drain-seconds", c->drain_seconds, "Time for what runs when the server is stopped [30]");
   command->add_option("--threads", c->threads, "Of each model; 0: what the machine or ATTUNE_THREADS allow [0]");
+  add_device(*command, c->device);
   add_precision(*command, c->precision);
 }
 

@@ -39,6 +39,10 @@ std::pair<size_t, int> control_character(std::string_view text, bool marks) {
   return {0, 0};
 }
 
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
 std::string escaped(std::string_view text, std::string_view kept, bool marks) {
   std::string line;
   for (size_t i = 0; i < text.size();) {
@@ -107,6 +111,20 @@ std::string one_line(std::string_view text) {
 std::string written_text(std::string_view text, std::string_view kept) {
   constexpr bool kMarks = false;
   return escaped(text, kept, kMarks);
+}
+
+size_t characters_of(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, begins_character));
+}
+
+std::string column(std::string_view text, size_t width) {
+  std::string cell;
+  size_t shown = 0;
+  for (const char c : one_line(text)) {
+    if (begins_character(c) && ++shown > width) return cell;
+    cell += c;
+  }
+  return cell + std::string(width - shown, ' ');
 }
 
 }  // namespace attune::cli

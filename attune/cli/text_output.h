@@ -43,4 +43,10 @@ std::string one_line(std::string_view text);
 /// Those in `kept` stay.
 std::string written_text(std::string_view text, std::string_view kept = {});
 
+/// The characters of a text in UTF-8: the columns that it takes on a terminal, where none is wide.
+size_t characters_of(std::string_view text);
+
+/// one_line(text) in a column of so many characters: cut, or with spaces behind it.
+std::string column(std::string_view text, size_t width);
+
 }  // namespace attune::cli

@@ -13,6 +13,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/terminal.h"
 #include "attune/cli/training_text.h"
 #include "attune/dist/launch.h"
@@ -29,6 +30,7 @@ struct Options {
   std::string config;
   std::string out;
   std::string preset;
+  std::string device;
   std::vector<std::string> set;
   TrainingText text;
   bool resume = false;
@@ -260,12 +262,18 @@ int end_all_ranks(Communicator& communicator, const std::string& message) {
   return status;
 }
 
-int run(const Options& options) {
+int run(Options options) {
+  if (!options.device.empty()) options.set.push_back("train.device=" + options.device);
   if (options.reference_page) {
     std::cout << configuration_page();
     return 0;
   }
   if (options.describe) {
+    if (!options.preset.empty()) {
+      const Preset& preset = find_preset(options.preset);
+      std::cout << fmt::format("# {}: {}.\n# What differs from the publication: {}.\n", preset.name, preset.description,
+                               preset.differs);
+    }
     std::cout << describe_config(used_option(options.text).empty() ? read_config(options)
                                                                    : choose_config(options).config);
     return 0;
@@ -311,6 +319,7 @@ void add_train(CLI::App& app) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
+  add_device(*command, options->device);
   command->add_flag("--resume", options->resume,
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");
   command->add_flag("--mpi", options->mpi, "Be one of several processes also where mpirun is not recognised");

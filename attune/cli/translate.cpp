@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
@@ -156,8 +157,9 @@ int translate(TranslateCommand command) {
   const ThreadScope threads = use_threads(command.generation.threads);
   std::vector<std::filesystem::path> folders = {command.model};
   folders.insert(folders.end(), command.ensemble.begin(), command.ensemble.end());
-  const Translator translator =
-      Translator::load_ensemble(folders, {.precision = precision_of(command.generation.precision)});
+  const Translator translator = Translator::load_ensemble(
+      folders,
+      {.precision = precision_of(command.generation.precision), .device = device_of(command.generation.device)});
   TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file);
   const bool skips = command.on_error == "skip";

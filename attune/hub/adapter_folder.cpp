@@ -1,14 +1,17 @@
 #include "attune/hub/adapter_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/hub/hub_config.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/parameter_writer.h"
@@ -18,6 +21,7 @@
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
 #include "attune/tensor/host_view.h"
+#include "attune/text/huggingface/regex.h"
 
 namespace attune {
 namespace {
@@ -29,6 +33,9 @@ constexpr const char* kClassification = "SEQ_CLS";
 constexpr const char* kLabels = "labels";
 constexpr const char* kProblem = "problem_type";
 constexpr const char* kRegression = "regression";
+// A JSON object of these fields of [model]: what a head reads of a text's states.
+constexpr const char* kHead = "head";
+constexpr std::array kHeadFields = {"pooling", "pooler", "transform_activation", "transform_bias", "transform_norm"};
 
 // Where the base model's family has a projection.
 struct ModulePlace {
@@ -95,9 +102,22 @@ struct Stored {
   std::string name = {};  // of A in the file
 };
 
+struct AlphaPattern {
+  std::unique_ptr<huggingface::Pattern> modules;  // of whole names
+  double alpha;
+};
+
 std::vector<std::string> labels_of(const std::string& list, const std::string& file) {
   const std::string where = file + ": metadata";
   return HubConfig(Json{{kLabels, parse_json(list, where)}}, where).texts(kLabels);
+}
+
+// The fields of a head among others.
+Json head_of(const Json& fields) {
+  Json head = Json::object();
+  for (const char* name : kHeadFields)
+    if (fields.contains(name)) head[name] = fields.at(name);
+  return head;
 }
 
 class AdapterFile {
@@ -110,6 +130,10 @@ class AdapterFile {
       config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
     config_.require("bias", "none");
     for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
+    const HubConfig patterns = config_.table("alpha_pattern");
+    for (const auto& [key, value] : patterns.json().items())
+      alphas_.push_back({.modules = huggingface::make_regex("^(.*\\.)?(" + key + ")$", patterns.where()),
+                         .alpha = patterns.number(key)});
     for (const char* field : {"alora_invocation_tokens", "layer_replication", "kasa_config", "velora_config"})
       if (config_.has(field)) config_.refuse(field, "is not supported");
   }
@@ -157,15 +181,19 @@ class AdapterFile {
     return reader_.load(name).to(DType::f32);
   }
 
+  // The value of the first expression that matches, as get_pattern_key() of PEFT finds it.
   double alpha_of(const std::string& module) const {
-    const HubConfig patterns = config_.table("alpha_pattern");
-    for (const auto& [key, value] : patterns.json().items())
-      if (module == key || module.ends_with("." + key)) return patterns.number(key);
+    bool found = false;
+    for (const AlphaPattern& pattern : alphas_) {
+      pattern.modules->for_each_match(module, [&](huggingface::Match) { found = true; });
+      if (found) return pattern.alpha;
+    }
     return config_.number("lora_alpha");
   }
 
   HubConfig config_;
   SafetensorsReader reader_;
+  std::vector<AlphaPattern> alphas_;
   std::set<std::string> used_;
 };
 
@@ -361,6 +389,8 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   if (!heads.empty() && !d.labels.empty()) metadata[kLabels] = show(Json(d.labels));
   if (!heads.empty() && d.is_regression) metadata[kProblem] = kRegression;
+  const auto* const classifier = dynamic_cast<const EncoderClassifier*>(&module);
+  if (!heads.empty() && classifier != nullptr) metadata[kHead] = show(head_of(write_fields(classifier->config())));
   write_safetensors(folder / kAdapterFile, tensors, metadata);
 }
 
@@ -382,10 +412,14 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
     head.file.rename(name, head.tensors.back());
   }
   if (head.tensors.empty()) return std::nullopt;
-  if (const auto labels = head.file.metadata().find(kLabels); labels != head.file.metadata().end())
-    head.labels = labels_of(labels->second, head.file.path().string());
-  const auto problem = head.file.metadata().find(kProblem);
-  head.is_regression = problem != head.file.metadata().end() && problem->second == kRegression;
+  const std::map<std::string, std::string>& metadata = head.file.metadata();
+  const std::string file = head.file.path().string();
+  if (const auto labels = metadata.find(kLabels); labels != metadata.end())
+    head.labels = labels_of(labels->second, file);
+  const auto problem = metadata.find(kProblem);
+  head.is_regression = problem != metadata.end() && problem->second == kRegression;
+  if (const auto form = metadata.find(kHead); form != metadata.end())
+    head.form = head_of(HubConfig(parse_json(form->second, file + ": metadata"), file + ": metadata").json());
   return head;
 }
 
@@ -412,7 +446,9 @@ std::vector<std::string> read_adapter_choices(const AdapterFolders& folders, con
       const Stored found = read_slot(file, base, slot);
       if (!found.a.defined()) continue;
       check_choice(slot, found, file.path());
-      slot.adapter->add_choice(static_cast<int32_t>(names.size()), found.a, found.b, found.scale);
+      const Parameter& weight = *slot.weight;
+      const Device device = weight.tensor.defined() ? weight.tensor.device() : weight.panels->storage().device();
+      slot.adapter->add_choice(static_cast<int32_t>(names.size()), found.a.to(device), found.b.to(device), found.scale);
     }
     file.refuse_unknown();
     names.push_back(name);

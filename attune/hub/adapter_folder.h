@@ -42,7 +42,8 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder);
 
 /// Reads the adapters of a folder, under either names, into the projections of a module that was built of the base
 /// model, and the parameters that are stored beside them. The folder may be hostile. Throws FileError naming the
-/// tensor, and ConfigError naming the field of adapter_config.json, that does not fit or is not supported.
+/// tensor, and ConfigError naming the field of adapter_config.json, that does not fit or is not supported, and
+/// DataError where an expression of "alpha_pattern" takes too many steps.
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module);
 
 /// Gives the projections of a module that was built of the base model, panels too, the adapters of these folders to

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "attune/base/json_fields.h"
 #include "attune/hub/families.h"
 #include "attune/hub/parameter_reader.h"
 #include "attune/io/config_json.h"
@@ -42,12 +43,8 @@ HubFolder::HubFolder(const std::filesystem::path& folder, HubConfig config, cons
       family_(family_of(hub_)),
       class_(class_of(hub_, family_)),
       tensors_(folder, family_.prefix) {
-  if (head && class_.architecture != Architecture::encoder_classifier) {
-    add_head(*head);
-    config_ = translate(head);
-  } else {
-    config_ = translate();
-  }
+  if (head) add_head(*head);
+  config_ = translate(head);
   check_size(config_, tensors_);
 }
 
@@ -59,6 +56,7 @@ TransformerConfig HubFolder::translate(const std::optional<StoredHead>& head) co
       fail<ConfigError>("the head has {} outputs, and names for {} labels", config.labels.size(), labels.size());
     if (!labels.empty()) config.labels = labels;
     if (head && head->is_regression) config.label_scores = LabelScores::none;
+    if (head) read_fields(head->form, config, head->file.path().string() + ": metadata");
     config.validate();
     return config;
   } catch (const ConfigError& error) {
@@ -68,25 +66,29 @@ TransformerConfig HubFolder::translate(const std::optional<StoredHead>& head) co
   }
 }
 
-// There are as many labels as the head has outputs.
+// There are as many labels as the head has outputs; a classifier's own names of as many stay.
 void HubFolder::add_head(const StoredHead& head) {
-  const auto found = std::ranges::find_if(family_.classes, [](const HubClass& c) {
-    return c.architecture == Architecture::encoder_classifier && !c.model_type.empty();
-  });
-  if (found == family_.classes.end()) hub_.refuse("model_type", "has no class with a head for labels");
-  class_ = *found;
-  tensors_.add(head.file, head.tensors);
   Json json = hub_.json();
-  json["architectures"] = {class_.name};
-  json["num_labels"] = 2;
-  json.erase("id2label");
-  hub_ = HubConfig(json, hub_.where());
+  if (class_.architecture != Architecture::encoder_classifier) {
+    const auto found = std::ranges::find_if(family_.classes, [](const HubClass& c) {
+      return c.architecture == Architecture::encoder_classifier && !c.model_type.empty();
+    });
+    if (found == family_.classes.end()) hub_.refuse("model_type", "has no class with a head for labels");
+    class_ = *found;
+    json["architectures"] = {class_.name};
+    json["num_labels"] = 2;
+    json.erase("id2label");
+    hub_ = HubConfig(json, hub_.where());
+  }
+  tensors_.add(head.file, head.tensors);
   const std::optional<Place> place = attune::place_of("head.weight", family_.names(translate(), files()));
   const std::string name = place && !place->theirs.empty() ? place->theirs.front() : "";
   const std::string stored = tensors_.stored_name(name);
   if (stored.empty()) fail<FileError>("{}: has no tensor {}", head.file.path().string(), in_quotes(name));
   const Shape shape = tensors_.shape(stored);
-  json["num_labels"] = shape.rank() == 2 ? shape[0] : 0;
+  const int64_t labels = shape.rank() == 2 ? shape[0] : 0;
+  json["num_labels"] = labels;
+  if (json.contains("id2label") && static_cast<int64_t>(json["id2label"].size()) != labels) json.erase("id2label");
   hub_ = HubConfig(json, hub_.where());
 }
 

@@ -21,6 +21,7 @@ struct StoredHead {
   std::vector<std::string> tensors;  // those of the head
   std::vector<std::string> labels;   // empty: they are called LABEL_0, LABEL_1 and so on
   bool is_regression = false;        // it gives numbers
+  Json form = Json::object();        // fields of [model] that are not as in the family's classifier, "pooling" say
 };
 
 class HubFolder {
@@ -29,8 +30,8 @@ class HubFolder {
   /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
   explicit HubFolder(const std::filesystem::path& folder);
   /// Opens a folder of the hub, or reads config.json of one of Attune's own folders. With a head, a model of the hub
-  /// that has none for labels becomes its family's classifier. Throws ConfigError too when config.json is no object
-  /// with a "model_type".
+  /// becomes its family's classifier with this head, a classifier too. Throws ConfigError too when config.json is no
+  /// object with a "model_type".
   static std::variant<HubFolder, ConfigFile> open(const std::filesystem::path& folder,
                                                   const std::optional<StoredHead>& head = {});
 

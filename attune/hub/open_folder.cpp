@@ -58,15 +58,23 @@ std::optional<std::filesystem::path> base_of(const std::filesystem::path& folder
   return adapter_base(folder);
 }
 
+struct Target {
+  LoadedWeights weights;
+  const Device& device;
+};
+
 // Calls load(weights); where there is an adapter, adds it to the weights that were loaded as they are stored.
 template <class Load>
-auto load_with(const std::optional<std::filesystem::path>& adapter, const OpenedFolder& base, LoadedWeights weights,
+auto load_with(const std::optional<std::filesystem::path>& adapter, const OpenedFolder& base, const Target& target,
                Load&& load) {
-  if (!adapter) return load(weights);
-  auto files = load(LoadedWeights::mapped);
-  read_adapter(*adapter, base, *files.model);
-  merge_adapters(*files.model);
-  if (are_panels(weights)) make_panels(*files.model, panel_format(weights).value_or(WeightFormat::float32));
+  auto files = load(adapter ? LoadedWeights::mapped : target.weights);
+  if (adapter) {
+    read_adapter(*adapter, base, *files.model);
+    merge_adapters(*files.model);
+    if (are_panels(target.weights))
+      make_panels(*files.model, panel_format(target.weights).value_or(WeightFormat::float32));
+  }
+  if (!target.device.is_host()) move_parameters(*files.model, target.device);
   return files;
 }
 
@@ -97,8 +105,9 @@ const HubFolder* OpenedFolder::hub() const {
   return std::get_if<HubFolder>(&contents_->opened);
 }
 
-ModelFolder OpenedFolder::load_model(LoadedWeights weights, const AdapterFolders& adapters) const {
-  auto loaded = load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+ModelFolder OpenedFolder::load_model(LoadedWeights weights, const AdapterFolders& adapters,
+                                     const Device& device) const {
+  auto loaded = load_with(contents_->adapter, *this, {weights, device}, [&](LoadedWeights w) {
     if (hub() == nullptr) return load_model_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::encoder_decoder, "translation");
     ModelFolder files;
@@ -115,8 +124,9 @@ ModelFolder OpenedFolder::load_model(LoadedWeights weights, const AdapterFolders
   return loaded;
 }
 
-LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights, const AdapterFolders& adapters) const {
-  auto loaded = load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights, const AdapterFolders& adapters,
+                                                      const Device& device) const {
+  auto loaded = load_with(contents_->adapter, *this, {weights, device}, [&](LoadedWeights w) {
     if (hub() == nullptr) return load_language_model_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::decoder_lm, "generation");
     LanguageModelFolder files;
@@ -132,8 +142,8 @@ LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights, con
   return loaded;
 }
 
-ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights) const {
-  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights, const Device& device) const {
+  return load_with(contents_->adapter, *this, {weights, device}, [&](LoadedWeights w) {
     if (hub() == nullptr) return load_classifier_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::encoder_classifier, "classification");
     ClassifierFolder files;
@@ -143,8 +153,8 @@ ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights) const {
   });
 }
 
-EncoderFolder OpenedFolder::load_encoder(LoadedWeights weights) const {
-  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+EncoderFolder OpenedFolder::load_encoder(LoadedWeights weights, const Device& device) const {
+  return load_with(contents_->adapter, *this, {weights, device}, [&](LoadedWeights w) {
     if (hub() == nullptr) return load_encoder_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::encoder, "embedding");
     EncoderFolder files;
@@ -153,8 +163,8 @@ EncoderFolder OpenedFolder::load_encoder(LoadedWeights weights) const {
   });
 }
 
-MaskedLmFolder OpenedFolder::load_masked_lm(LoadedWeights weights) const {
-  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+MaskedLmFolder OpenedFolder::load_masked_lm(LoadedWeights weights, const Device& device) const {
+  return load_with(contents_->adapter, *this, {weights, device}, [&](LoadedWeights w) {
     if (hub() == nullptr) return load_masked_lm_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::encoder_masked_lm, "masked tokens");
     MaskedLmFolder files;

@@ -12,6 +12,12 @@ namespace [[gnu::visibility("default")]] attune {
 
 class HubFolder;
 
+/// What a folder is loaded as for products of this precision on a device: with panels for the CPU; elsewhere as
+/// `mapped`, since other devices read tensors, and panels only where the folder has int8 or int4.
+inline LoadedWeights weights_for(ProductPrecision precision, const Device& device) {
+  return device.is_host() ? panels_for(precision) : LoadedWeights::mapped;
+}
+
 /// A folder whose config.json has been read, so that it is read once to ask what the folder is and to load it. A folder
 /// with an adapter of PEFT stands for the model that its adapter_config.json names, whose weights have the adapter
 /// added when they are loaded: see hub/adapter_folder.h.
@@ -26,14 +32,16 @@ class OpenedFolder {
   /// Null for Attune's own folders. For Attune's own programs: no public header defines HubFolder.
   const HubFolder* hub() const;
 
-  /// As open_model_folder() and its like. With adapters that requests choose from, see AdapterFolders: throw FileError
-  /// naming a tensor of theirs that does not fit the model, and ConfigError.
-  ModelFolder load_model(LoadedWeights weights = LoadedWeights::mapped, const AdapterFolders& adapters = {}) const;
+  /// As open_model_folder() and its like. The model is then moved to `device`; see weights_for(). With adapters that
+  /// requests choose from, see AdapterFolders: throw FileError naming a tensor of theirs that does not fit the model,
+  /// and ConfigError.
+  ModelFolder load_model(LoadedWeights weights = LoadedWeights::mapped, const AdapterFolders& adapters = {},
+                         const Device& device = {}) const;
   LanguageModelFolder load_language_model(LoadedWeights weights = LoadedWeights::mapped,
-                                          const AdapterFolders& adapters = {}) const;
-  ClassifierFolder load_classifier(LoadedWeights weights = LoadedWeights::mapped) const;
-  EncoderFolder load_encoder(LoadedWeights weights = LoadedWeights::mapped) const;
-  MaskedLmFolder load_masked_lm(LoadedWeights weights = LoadedWeights::mapped) const;
+                                          const AdapterFolders& adapters = {}, const Device& device = {}) const;
+  ClassifierFolder load_classifier(LoadedWeights weights = LoadedWeights::mapped, const Device& device = {}) const;
+  EncoderFolder load_encoder(LoadedWeights weights = LoadedWeights::mapped, const Device& device = {}) const;
+  MaskedLmFolder load_masked_lm(LoadedWeights weights = LoadedWeights::mapped, const Device& device = {}) const;
 
  private:
   struct Contents;

@@ -10,8 +10,8 @@
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
+#include "attune/inference/place_model.h"
 #include "attune/inference/text_limits.h"
-#include "attune/nn/make_panels.h"
 #include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/encoder_text.h"
@@ -57,18 +57,20 @@ Encoding encode_checked(const Tokenizer& tokenizer, const TextPair& pair, int64_
 
 }  // namespace
 
-Classifier::Classifier(ClassifierFolder files, ProductPrecision precision)
+Classifier::Classifier(ClassifierFolder files, ProductPrecision precision, const std::optional<Device>& device)
     : tokenizer_(std::move(files.tokenizer)),
       max_tokens_(files.max_tokens),
       tokenizer_frames_texts_(files.tokenizer_frames_texts),
       precision_(precision) {
   check_vocabulary(files.model->config(), *tokenizer_, vocabulary_size(tokenizer_frames_texts_));
-  ensure_panels(*files.model, panel_format(precision));
+  place_model(*files.model, device, precision);
   model_ = std::move(files.model);
 }
 
-Classifier Classifier::load(const std::filesystem::path& folder, ProductPrecision precision) {
-  return Classifier(open_classifier_folder(folder, panels_for(precision)), precision);
+Classifier Classifier::load(const std::filesystem::path& folder, ProductPrecision precision,
+                            const std::optional<Device>& device) {
+  const Device on = device.value_or(Cpu{});
+  return Classifier(OpenedFolder(folder).load_classifier(weights_for(precision, on), on), precision);
 }
 
 const std::vector<std::string>& Classifier::labels() const {

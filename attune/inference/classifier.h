@@ -15,6 +15,7 @@
 
 #include "attune/base/execution.h"
 #include "attune/base/interrupt.h"
+#include "attune/tensor/device.h"
 #include "attune/text/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -60,12 +61,13 @@ struct ClassifyOptions {
 class Classifier {
  public:
   /// Takes the model over. Makes the panels of its weights, unless it has them. Throws ConfigError when the tokenizer's
-  /// vocabulary is not the model's.
-  /// `precision`: see SchedulerOptions.
-  explicit Classifier(ClassifierFolder files, ProductPrecision precision = ProductPrecision::float32);
+  /// vocabulary is not the model's, and DeviceError. `precision` and `device`: see SchedulerOptions.
+  explicit Classifier(ClassifierFolder files, ProductPrecision precision = ProductPrecision::float32,
+                      const std::optional<Device>& device = {});
 
-  /// From a model folder. Throws FileError or ConfigError.
-  static Classifier load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
+  /// From a model folder. Throws FileError, ConfigError or DeviceError.
+  static Classifier load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32,
+                         const std::optional<Device>& device = {});
 
   /// Returns the probabilities of the labels for each text, in the order of the texts; those of one text do not depend
   /// on the other texts. A text without tokens is read as bos and eos. Throws ConfigError for options that do not fit,

@@ -10,6 +10,7 @@
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
+#include "attune/inference/place_model.h"
 #include "attune/inference/text_limits.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
@@ -101,11 +102,13 @@ struct Embedder::Impl {
   int64_t longest() const { return std::min(settings.max_tokens, config.longest_sequence()); }
 };
 
-Embedder Embedder::load(const std::filesystem::path& folder, ProductPrecision precision) {
-  return load(OpenedFolder(folder), precision);
+Embedder Embedder::load(const std::filesystem::path& folder, ProductPrecision precision,
+                        const std::optional<Device>& device) {
+  return load(OpenedFolder(folder), precision, device);
 }
 
-Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) {
+Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision, const std::optional<Device>& device) {
+  const LoadedWeights weights = weights_for(precision, device.value_or(Cpu{}));
   const std::filesystem::path& folder = opened.path();
   auto impl = std::make_shared<Impl>();
   impl->precision = precision;
@@ -115,7 +118,7 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) 
     impl->config = hub->config();
     impl->tokenizer = limited_tokenizer(load_tokenizers(folder).source, impl->config.vocab);
     impl->tokenizer_frames_texts = true;
-    model = hub->load(panels_for(precision));
+    model = hub->load(weights);
   } else {
     const auto take = [&](auto files) {
       impl->config = files.model->config();
@@ -126,13 +129,14 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) 
     };
     const Architecture architecture = opened.config().model.architecture;
     if (architecture == Architecture::encoder_classifier) {
-      take(opened.load_classifier(panels_for(precision)));
+      take(opened.load_classifier(weights));
     } else if (architecture == Architecture::encoder_masked_lm) {
-      take(opened.load_masked_lm(panels_for(precision)));
+      take(opened.load_masked_lm(weights));
     } else {
-      take(opened.load_encoder(panels_for(precision)));
+      take(opened.load_encoder(weights));
     }
   }
+  place_model(*model, device, precision);
   impl->encode = encoder_of(model, folder);
   impl->prompt({});  // throws where it cannot be used
   return Embedder(std::move(impl));

@@ -15,6 +15,7 @@
 
 #include "attune/base/execution.h"
 #include "attune/base/fields.h"
+#include "attune/tensor/device.h"
 #include "attune/text/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -68,9 +69,11 @@ class Embedder {
   /// model of masked tokens.
   /// modules.json, 1_Pooling/config.json, sentence_bert_config.json and config_sentence_transformers.json of
   /// sentence-transformers are honoured; without them pooling is `mean` and vectors are not normalised. `precision`:
-  /// see SchedulerOptions. Throws FileError or ConfigError.
-  static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
-  static Embedder load(const OpenedFolder& folder, ProductPrecision precision = ProductPrecision::float32);
+  /// and `device`: see SchedulerOptions. Throws FileError, ConfigError or DeviceError.
+  static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32,
+                       const std::optional<Device>& device = {});
+  static Embedder load(const OpenedFolder& folder, ProductPrecision precision = ProductPrecision::float32,
+                       const std::optional<Device>& device = {});
 
   /// Returns a vector of dimension() numbers for each text, in the order of the texts; it does not depend on the other
   /// texts. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that

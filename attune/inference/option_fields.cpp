@@ -12,6 +12,14 @@ std::optional<std::chrono::steady_clock::time_point> DecodingFields::deadline() 
   return deadline_after(timeout_seconds, "options.timeout_seconds");
 }
 
+LoadFields load_fields(const Json& options) {
+  LoadFields fields;
+  read_fields(options, fields, "options");
+  if (!fields.device.empty()) fields.scheduling.device = Device::named(fields.device);
+  fields.scheduling.precision = resolved(fields.precision, fields.scheduling.device.value_or(Device{}));
+  return fields;
+}
+
 TranslateFields translate_fields(const Translator& translator, const Json& options) {
   TranslateFields fields{.generation = translator.generation()};
   read_fields(options, fields, "options");

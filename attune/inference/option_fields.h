@@ -12,6 +12,7 @@
 #include "attune/inference/embedder.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/ops/precision_choice.h"
 
 namespace attune {
 
@@ -31,6 +32,23 @@ void visit_fields(DecodingFields& f, FieldVisitor& v) {
   v("threads", f.threads);
 }
 
+/// How a folder is loaded.
+struct LoadFields {
+  SchedulerOptions scheduling = {};
+  std::string device = {};                               // becomes scheduling.device where it is given
+  PrecisionChoice precision = PrecisionChoice::float32;  // becomes scheduling.precision
+};
+
+template <class FieldVisitor>
+void visit_fields(LoadFields& f, FieldVisitor& v) {
+  v("device", f.device);
+  v("precision", f.precision);
+  v("cache_bytes", f.scheduling.cache_bytes);
+}
+
+/// Reads the options. Throws ConfigError, and DeviceError if the device cannot be used.
+LoadFields load_fields(const Json& options);
+
 struct TranslateFields {
   GenerationConfig generation = {};
   TranslateOptions options = {};
@@ -40,6 +58,7 @@ struct TranslateFields {
 template <class FieldVisitor>
 void visit_fields(TranslateFields& f, FieldVisitor& v) {
   visit_fields(f.generation, v);
+  v("adapter", f.options.adapter);
   v("n_best", f.options.n_best);
   v("alignments", f.options.alignments);
   v("required", f.options.required);
@@ -65,6 +84,7 @@ struct GenerateFields {
 template <class FieldVisitor>
 void visit_fields(GenerateFields& f, FieldVisitor& v) {
   visit_fields(f.sampling, v);
+  v("adapter", f.options.adapter);
   v("stop", f.options.stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);

@@ -9,7 +9,7 @@
 #include "attune/hub/open_folder.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/generation_requests.h"
-#include "attune/nn/make_panels.h"
+#include "attune/inference/place_model.h"
 
 namespace attune {
 
@@ -22,7 +22,8 @@ struct TextGenerator::Impl {
   std::vector<std::string> adapters;
   Scheduler scheduler;
 
-  Impl(LanguageModelFolder files, const SchedulerOptions& options)
+  // `options.device` becomes the one that the model is on.
+  Impl(LanguageModelFolder files, SchedulerOptions options)
       : model(prepared(files, options)),
         tokenizer(std::move(files.tokenizer)),
         sampling(files.sampling),
@@ -31,11 +32,10 @@ struct TextGenerator::Impl {
         adapters(std::move(files.adapters)),
         scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
 
-  // With panels.
-  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files, const SchedulerOptions& options) {
+  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files, SchedulerOptions& options) {
     files.sampling.validate();
     check_vocabulary(files.model->config(), *files.tokenizer, vocabulary_size(files.tokenizer_frames_texts));
-    ensure_panels(*files.model, panel_format(options.precision));
+    options.device = place_model(*files.model, options.device, options.precision, files.adapters);
     return std::move(files.model);
   }
 };
@@ -163,7 +163,9 @@ TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& 
 
 TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options,
                                   const AdapterFolders& adapters) {
-  return TextGenerator(OpenedFolder(folder).load_language_model(panels_for(options.precision), adapters), options);
+  const Device device = options.device.value_or(Cpu{});
+  return TextGenerator(
+      OpenedFolder(folder).load_language_model(weights_for(options.precision, device), adapters, device), options);
 }
 
 const DecoderLm& TextGenerator::model() const {

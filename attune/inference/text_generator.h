@@ -67,13 +67,14 @@ struct GenerateOptions {
 /// instead: the last context_length / 2 tokens become a new prompt, and the tokens before are forgotten.
 class TextGenerator {
  public:
-  /// Makes the panels of the model's weights unless it has them. Throws ConfigError when the tokenizer's vocabulary is
-  /// not the model's.
+  /// Moves the model to `options.device`, and makes the panels of its weights unless it has them. Throws ConfigError
+  /// when the tokenizer's vocabulary is not the model's, or when it has adapters to choose from and is on another
+  /// device, and DeviceError.
   explicit TextGenerator(LanguageModelFolder files, const SchedulerOptions& options = {});
 
   /// From a model folder. With adapters, each call chooses one (GenerateOptions::adapter) or none; calls with different
   /// ones are decoded together, and a text is the same as if its call were alone. Throws FileError, which names a
-  /// tensor of an adapter that does not fit the model, or ConfigError.
+  /// tensor of an adapter that does not fit the model, ConfigError, or DeviceError.
   static TextGenerator load(const std::filesystem::path& folder, const SchedulerOptions& options = {},
                             const AdapterFolders& adapters = {});
 

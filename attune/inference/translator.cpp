@@ -8,6 +8,7 @@
 #include "attune/hub/open_folder.h"
 #include "attune/inference/decoding/ensemble_decoding_model.h"
 #include "attune/inference/decoding/scheduler.h"
+#include "attune/inference/place_model.h"
 #include "attune/inference/translation_call.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
@@ -20,9 +21,16 @@ constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and
 
 using Models = std::vector<std::shared_ptr<const Transformer>>;
 
-std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> model, const SchedulerOptions& options) {
-  ensure_panels(*model, panel_format(options.precision));
-  return model;
+// A model with the options of its scheduler, which has the device that it is on.
+struct Placed {
+  Models models;
+  SchedulerOptions options;
+};
+
+Placed placed(std::unique_ptr<Transformer> model, SchedulerOptions options,
+              std::span<const std::string> adapters = {}) {
+  options.device = place_model(*model, options.device, options.precision, adapters);
+  return {.models = {std::move(model)}, .options = options};
 }
 
 std::shared_ptr<const DecodingModel> decoding_model(const Models& models) {
@@ -53,13 +61,13 @@ struct Translator::Impl {
   std::vector<std::string> adapters = {};
   Scheduler scheduler;
 
-  Impl(const Models& models, std::shared_ptr<const Tokenizer> source, std::shared_ptr<const Tokenizer> target,
-       const GenerationConfig& g, const SchedulerOptions& options)
-      : model(models.front()),
+  Impl(const Placed& placed, std::shared_ptr<const Tokenizer> source, std::shared_ptr<const Tokenizer> target,
+       const GenerationConfig& g)
+      : model(placed.models.front()),
         source_tokenizer(std::move(source)),
         target_tokenizer(std::move(target)),
         generation(g),
-        scheduler(decoding_model(models), options) {
+        scheduler(decoding_model(placed.models), placed.options) {
     generation.validate();
     check_vocabularies(model->config(), *source_tokenizer, *target_tokenizer,
                        vocabulary_size(generation.special_tokens));
@@ -69,38 +77,43 @@ struct Translator::Impl {
 Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
                        std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
                        const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(Models{inference_copy(*model, panel_format(options.precision))},
-                                   std::move(source_tokenizer), std::move(target_tokenizer), generation, options)) {}
+    : impl_(std::make_shared<Impl>(
+          placed(inference_copy(*model, panel_format(options.precision), options.device), options),
+          std::move(source_tokenizer), std::move(target_tokenizer), generation)) {}
 
 Translator::Translator(ModelFolder files, const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(Models{with_panels(std::move(files.model), options)},
+    : impl_(std::make_shared<Impl>(placed(std::move(files.model), options, files.adapters),
                                    std::move(files.source_tokenizer), std::move(files.target_tokenizer),
-                                   files.generation, options)) {
+                                   files.generation)) {
   impl_->adapters = std::move(files.adapters);
 }
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options,
                             const AdapterFolders& adapters) {
-  return Translator(OpenedFolder(folder).load_model(panels_for(options.precision), adapters), options);
+  const Device device = options.device.value_or(Cpu{});
+  return Translator(OpenedFolder(folder).load_model(weights_for(options.precision, device), adapters, device), options);
 }
 
 Translator Translator::load_ensemble(const std::vector<std::filesystem::path>& folders,
                                      const SchedulerOptions& options) {
   if (folders.empty()) fail<ConfigError>("ensemble: expected at least one folder, found none");
-  Models models;
+  const Device device = options.device.value_or(Cpu{});
+  Placed all;
   ModelFolder first;
   for (const auto& folder : folders) {
-    ModelFolder files = open_model_folder(folder, panels_for(options.precision));
-    models.push_back(with_panels(std::move(files.model), options));
-    if (models.size() == 1) {
+    ModelFolder files = OpenedFolder(folder).load_model(weights_for(options.precision, device), {}, device);
+    Placed own = placed(std::move(files.model), options);
+    all.options = own.options;
+    all.models.push_back(std::move(own.models.front()));
+    if (all.models.size() == 1) {
       first = std::move(files);
       continue;
     }
     check_same(*first.source_tokenizer, *files.source_tokenizer, "source", folder.string());
     check_same(*first.target_tokenizer, *files.target_tokenizer, "target", folder.string());
   }
-  return Translator(std::make_shared<Impl>(models, std::move(first.source_tokenizer), std::move(first.target_tokenizer),
-                                           first.generation, options));
+  return Translator(std::make_shared<Impl>(all, std::move(first.source_tokenizer), std::move(first.target_tokenizer),
+                                           first.generation));
 }
 
 const Transformer& Translator::model() const {

@@ -109,17 +109,19 @@ struct TranslationStream {
 /// does the work of all. Functions that you pass to a call are called from the thread that made the call.
 class Translator {
  public:
-  /// Works on a copy of the model as it is now, with panels of its own, so that the model may be trained meanwhile.
+  /// Works on a copy of the model as it is now, with panels of its own, so that the model may be trained meanwhile. The
+  /// copy is on `options.device`, none: on the model's.
   /// Throws ConfigError when a tokenizer's vocabulary is not the model's.
   Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
              std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
              const SchedulerOptions& options = {});
-  /// Takes the model over. Makes the panels of its weights unless it has them.
+  /// Takes the model over. Moves it to `options.device`, and makes the panels of its weights unless it has them. Throws
+  /// DeviceError, and ConfigError for a model with adapters to choose from that is on another device.
   explicit Translator(ModelFolder files, const SchedulerOptions& options = {});
 
   /// From a model folder. With adapters, each call chooses one (TranslateOptions::adapter) or none; calls with
   /// different ones are decoded together, and a translation is the same as if its call were alone. Throws FileError,
-  /// which names a tensor of an adapter that does not fit the model, or ConfigError.
+  /// which names a tensor of an adapter that does not fit the model, ConfigError, or DeviceError.
   static Translator load(const std::filesystem::path& folder, const SchedulerOptions& options = {},
                          const AdapterFolders& adapters = {});
   /// From several model folders, which translate together: at each step, the probability of a token is the mean of

@@ -1,12 +1,12 @@
 #include "attune/io/parameter_file.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "attune/base/fail.h"
 #include "attune/io/json_file.h"
 #include "attune/nn/adapters.h"
+#include "attune/nn/adjacent_runs.h"
 #include "attune/nn/make_panels.h"
 
 namespace attune {
@@ -29,27 +29,6 @@ void check_parameters(const SafetensorsReader& reader, const std::vector<NamedPa
   for (const std::string& name : reader.names())
     if (!known.contains(name))
       fail<FileError>("{}: tensor {} is unknown to the model of config.json", path, in_quotes(name));
-}
-
-// Parameters in groups, in each of which one follows the other in memory.
-std::vector<std::vector<NamedParameter>> adjacent_runs(const std::vector<NamedParameter>& parameters) {
-  std::map<const void*, size_t> run_of_end;
-  std::vector<std::vector<NamedParameter>> runs;
-  for (const NamedParameter& p : parameters) {
-    const auto* begin = static_cast<const std::byte*>(p.tensor->address());
-    const auto before = run_of_end.find(begin);
-    size_t run = runs.size();
-    if (before != run_of_end.end() &&
-        Tensor::joined(std::array{*runs[before->second].back().tensor, *p.tensor}).defined()) {
-      run = before->second;
-      run_of_end.erase(before);
-    } else {
-      runs.emplace_back();
-    }
-    runs[run].push_back(p);
-    if (p.tensor->bytes() > 0) run_of_end[begin + p.tensor->bytes()] = run;
-  }
-  return runs;
 }
 
 }  // namespace

@@ -15,12 +15,13 @@ struct CrossEntropyInputs {
 struct CrossEntropyRow {
   double loss = 0;  // smoothed
   double negative_log_likelihood = 0;
-  double shift = 0;    // was subtracted from the logits
-  double sum = 0;      // of the exponentials of the shifted logits
-  double correct = 0;  // 1 where the label is the first largest logit
+  double shift = 0;       // was subtracted from the logits
+  double sum = 0;         // of the exponentials of the shifted logits
+  double correct = 0;     // 1 where the label is the first largest logit
+  double divergence = 0;  // of one of two predictions, to the other: see prediction_pairs.h
 };
 /// In a tensor, a CrossEntropyRow is a row of this many float64 numbers.
-constexpr int64_t kCrossEntropyNumbers = 5;
+constexpr int64_t kCrossEntropyNumbers = 6;
 static_assert(sizeof(CrossEntropyRow) == kCrossEntropyNumbers * sizeof(double));
 
 /// results [rows, kCrossEntropyNumbers] float64: one CrossEntropyRow for each row.

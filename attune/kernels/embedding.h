@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attune/kernels/dropout_mask.h"
+#include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -13,9 +14,9 @@ void embedding_forward(Cuda, const Tensor& ids, const Tensor& table, double scal
 
 /// Writes all of d_table [vocabulary, columns]: row v = scale * the sum of dy[i] over all i with ids[i] = v, in the
 /// order of i.
-void embedding_backward(Cpu, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table);
-void embedding_backward(Plain, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table);
-void embedding_backward(Cuda, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table);
+void embedding_backward(Cpu, const Indices& ids, const Tensor& dy, double scale, const Tensor& d_table);
+void embedding_backward(Plain, const Indices& ids, const Tensor& dy, double scale, const Tensor& d_table);
+void embedding_backward(Cuda, const Indices& ids, const Tensor& dy, double scale, const Tensor& d_table);
 
 /// y[i] = dropout(x[i] + table[rows[i]])
 struct AddRows {

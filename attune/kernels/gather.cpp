@@ -22,12 +22,12 @@ void forward(const Tensor& x, const Tensor& rows, const Tensor& y) {
   });
 }
 
-void backward(const Tensor& dy, const Tensor& rows, const Tensor& dx) {
+void backward(const Tensor& dy, const Indices& rows, const Tensor& dx) {
   const int64_t columns = dx.size(1);
   dispatch_floating("gather", dy.dtype(), [&]<class T>(T) {
     std::fill_n(dx.data<T>(), dx.numel(), T{0});
     const T* from = dy.data<T>();
-    for (const int32_t row : rows.values<int32_t>()) {
+    for (const int32_t row : rows.values()) {
       T* const to = dx.data<T>() + std::max(row, 0) * columns;
       for (int64_t c = 0; row >= 0 && c < columns; ++c) to[c] += from[c];
       from += columns;
@@ -43,10 +43,10 @@ void gather_forward(Cpu, const Tensor& x, const Tensor& rows, const Tensor& y) {
 void gather_forward(Plain, const Tensor& x, const Tensor& rows, const Tensor& y) {
   forward(x, rows, y);
 }
-void gather_backward(Cpu, const Tensor& dy, const Tensor& rows, const Tensor& dx) {
+void gather_backward(Cpu, const Tensor& dy, const Indices& rows, const Tensor& dx) {
   backward(dy, rows, dx);
 }
-void gather_backward(Plain, const Tensor& dy, const Tensor& rows, const Tensor& dx) {
+void gather_backward(Plain, const Tensor& dy, const Indices& rows, const Tensor& dx) {
   backward(dy, rows, dx);
 }
 

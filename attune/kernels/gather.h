@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -10,8 +11,8 @@ void gather_forward(Plain, const Tensor& x, const Tensor& rows, const Tensor& y)
 void gather_forward(Cuda, const Tensor& x, const Tensor& rows, const Tensor& y);
 
 /// Writes all of dx [n, columns]: row r = the sum of dy[i] over all i with rows[i] = r, in the order of i.
-void gather_backward(Cpu, const Tensor& dy, const Tensor& rows, const Tensor& dx);
-void gather_backward(Plain, const Tensor& dy, const Tensor& rows, const Tensor& dx);
-void gather_backward(Cuda, const Tensor& dy, const Tensor& rows, const Tensor& dx);
+void gather_backward(Cpu, const Tensor& dy, const Indices& rows, const Tensor& dx);
+void gather_backward(Plain, const Tensor& dy, const Indices& rows, const Tensor& dx);
+void gather_backward(Cuda, const Tensor& dy, const Indices& rows, const Tensor& dx);
 
 }  // namespace attune

@@ -35,6 +35,10 @@ void with_product_types(DType in, DType out, F&& f) {
 /// from the same rounded numbers: correct, but no faster.
 bool has_bfloat16_products();
 
+/// Whether the processor multiplies float32 numbers in vectors of 512 bits (AVX-512), about twice as fast as in smaller
+/// ones.
+bool has_avx512_products();
+
 /// Floating-point operations of all matrix products of this process so far (2 m n k each), for measurements.
 int64_t matmul_flops();
 

@@ -53,6 +53,10 @@ struct CandidateQuery {
   int64_t count = 1;                       // how many of the most probable
   std::span<const int32_t> excluded = {};  // ascending
   const CandidateRules* rules = nullptr;   // null: none
+  /// These tokens, each once, first become less probable: their logits are divided by `penalty` where they are
+  /// positive, and multiplied by it elsewhere. Source: Keskar et al. 2019.
+  std::span<const int32_t> penalized = {};
+  double penalty = 1;
 };
 
 /// The first `size` tokens of row `row` of logits [rows, at least size], float32 or float64.
@@ -61,19 +65,22 @@ struct CandidateRow {
   int64_t row, size;
 };
 
-/// Writes the most probable tokens of a row into `room`, in descending order, equal ones by ascending id. `room` must
-/// be large enough for `count` and the wanted tokens. Excluded tokens are left out but keep their share of the
-/// probability; tokens of probability 0 are left out too, so there may be fewer than `count`. Returns how many there
-/// are, or -1 if the row is no distribution: a logit is NaN or +infinity, or all are minus infinity.
-int64_t top_candidates(Cpu, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
-int64_t top_candidates(Plain, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
-int64_t top_candidates(Cuda, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
+/// A row, what is asked of it, and where the answer goes.
+struct CandidateJob {
+  CandidateRow row;
+  CandidateQuery query;
+  std::span<Candidate> room;  // for `count` and the wanted tokens
+  int64_t found = 0;          // written: how many there are, see below
+};
 
-/// Divides the logits of `tokens` in a row by `penalty` where they are positive, and multiplies them by it elsewhere.
-/// Source: Keskar et al. 2019.
-void penalize_tokens(Cpu, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
-void penalize_tokens(Plain, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
-void penalize_tokens(Cuda, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
+/// Writes the most probable tokens of each row into its room, in descending order, equal ones by ascending id. Excluded
+/// tokens are left out but keep their share of the probability; tokens of probability 0 are left out too, so there may
+/// be fewer than `count`. `found` is how many there are, or -1 if the row is no distribution: a logit is NaN or
+/// +infinity, or all are minus infinity. All rows are of one device and one type, and a row has one job. Devices other
+/// than the CPU do all rows at once; the caller of the CPU's does some in each of its threads.
+void top_candidates(Cpu, std::span<CandidateJob> jobs);
+void top_candidates(Plain, std::span<CandidateJob> jobs);
+void top_candidates(Cuda, std::span<CandidateJob> jobs);
 
 /// Returns the excluded tokens of a row, ascending: those of the query, or `merged`, which is filled if rules add some.
 inline std::span<const int32_t> excluded_of(const CandidateQuery& query, std::vector<int32_t>& merged) {

@@ -38,7 +38,7 @@ Tensor EncoderClassifier::operator()(const PackedTokens& tokens) const {
   const Tensor states = encode(tokens);
   const Tensor text =
       config_.pooling == Pooling::mean ? mean_pool(states, sequences) : gather(states, std::move(first));
-  return (*parts_.head)(parts_.pooler ? (*parts_.pooler)(text) : text);
+  return (*parts_.head)((*parts_.dropout)(parts_.pooler ? (*parts_.pooler)(text) : text));
 }
 
 CrossEntropy EncoderClassifier::loss(const PackedTokens& tokens, const Indices& labels,
@@ -62,6 +62,7 @@ void EncoderClassifier::visit(Visitor& v) {
   v("embedding", *parts_.embedding);
   v("encoder", *parts_.encoder);
   if (parts_.pooler) v("pooler", *parts_.pooler);
+  v("dropout", *parts_.dropout);
   v("head", *parts_.head);
 }
 

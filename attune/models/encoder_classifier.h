@@ -21,6 +21,7 @@ class EncoderClassifier final : public Module {
     std::unique_ptr<Embeddings> embedding;
     std::unique_ptr<Encoder> encoder;
     std::unique_ptr<HeadTransform> pooler;  // or null
+    std::unique_ptr<Dropout> dropout;       // on what the head reads
     std::unique_ptr<Linear> head;
   };
   EncoderClassifier(TransformerConfig config, Parts parts);

@@ -48,8 +48,7 @@ constexpr const char* kGptCharacters = R"({
 
 constexpr const char* kBertDiffers =
     "For training from scratch on labelled text: fine-tuning a pretrained model takes a learning rate of 2e-5 to 5e-5 "
-    "and "
-    "2 to 4 epochs in batches of 16 or 32 texts. No segment embeddings";
+    "and 2 to 4 epochs in batches of 16 or 32 texts. No segment embeddings";
 
 std::string bert(int64_t d_model, int64_t heads, int64_t layers) {
   Json model = Json::parse(R"({"architecture": "encoder_classifier",

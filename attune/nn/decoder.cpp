@@ -21,13 +21,17 @@ void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t>
 
 Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
                  std::shared_ptr<RelativeBias> relative_bias)
-    : layers_(std::move(layers)), norm_(std::move(final_norm)), relative_bias_(std::move(relative_bias)) {}
+    : LayerStack(Place::decoder),
+      layers_(std::move(layers)),
+      norm_(std::move(final_norm)),
+      relative_bias_(std::move(relative_bias)) {}
 
 Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                            const AttentionMask& cross_mask) const {
   Tensor h = x;
   const Tensor source = memory.defined() ? for_products(memory) : memory;
-  for (const auto& layer : layers_) h = (*layer)(h, source, self_mask, cross_mask);
+  for (size_t i = 0; i < layers_.size(); ++i)
+    if (!leaves_out(static_cast<int64_t>(i))) h = (*layers_[i])(h, source, self_mask, cross_mask);
   return norm_ ? (*norm_)(h) : h;
 }
 
@@ -57,7 +61,7 @@ GuidedDecoderOutput Decoder::guided(const Tensor& x, const Tensor& memory, const
   for (int64_t i = 0; i < std::ssize(layers_); ++i) {
     const DecoderLayer& at = *layers_[static_cast<size_t>(i)];
     if (i != layer) {
-      output.states = at(output.states, source, self_mask, other_mask);
+      if (!leaves_out(i)) output.states = at(output.states, source, self_mask, other_mask);
       continue;
     }
     const DecoderLayerOutput guided = at.forward(output.states, source, self_mask, cross_mask);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attune/nn/decoder_layer.h"
+#include "attune/nn/layer_stack.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -44,7 +45,7 @@ void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t>
 
 /// A stack of decoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were built
 /// with, or null. As in Encoder, a layer may be several elements of `layers`.
-class Decoder final : public Module {
+class Decoder final : public LayerStack {
  public:
   Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
           std::shared_ptr<RelativeBias> relative_bias = {});
@@ -55,7 +56,7 @@ class Decoder final : public Module {
   /// The same with the attention weights. Keeps all activations for the gradient.
   DecoderOutput forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask) const;
   /// The states of operator() and the loss of cross_mask.guide in the cross-attention of `layer`, from 0, which keeps
-  /// its activations. Throws ConfigError where there is no such cross-attention.
+  /// its activations and is never left out. Throws ConfigError where there is no such cross-attention.
   GuidedDecoderOutput guided(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                              const AttentionMask& cross_mask, int64_t layer) const;
 

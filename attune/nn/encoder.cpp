@@ -8,13 +8,16 @@ namespace attune {
 
 Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
                  std::shared_ptr<RelativeBias> relative_bias)
-    : layers_(std::move(layers)), norm_(std::move(final_norm)), relative_bias_(std::move(relative_bias)) {}
+    : LayerStack(Place::encoder),
+      layers_(std::move(layers)),
+      norm_(std::move(final_norm)),
+      relative_bias_(std::move(relative_bias)) {}
 
 Tensor Encoder::operator()(const Tensor& x, const AttentionMask& mask) const {
   Tensor h = x;
-  for (const auto& layer : layers_) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
     stop_if_unwanted();
-    h = (*layer)(h, mask);
+    if (!leaves_out(static_cast<int64_t>(i))) h = (*layers_[i])(h, mask);
   }
   return norm_ ? (*norm_)(h) : h;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attune/nn/encoder_layer.h"
+#include "attune/nn/layer_stack.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -16,7 +17,7 @@ struct EncoderOutput {
 /// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were
 /// built with, or null. A layer may be several elements of `layers` (Lan et al. 2020); it has the name of the first,
 /// and the same dropout mask each time it is applied.
-class Encoder final : public Module {
+class Encoder final : public LayerStack {
  public:
   Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
           std::shared_ptr<RelativeBias> relative_bias = {});

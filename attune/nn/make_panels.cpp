@@ -71,6 +71,11 @@ bool may_have_panels(const Source& s) {
   return is_multiplied(*s.parameter) && s.has_values() && (type == DType::f32 || type == DType::bf16);
 }
 
+// Panels serve the caches of processors: other devices read float32 and bfloat16 as tensors.
+bool gets_panels(const Source& s, std::optional<WeightFormat> format, const std::optional<Device>& device) {
+  return may_have_panels(s) && (device.value_or(s.device()).is_host() || (format && is_quantised(*format)));
+}
+
 WeightFormat format_of(const Source& s) {
   return s.parameter->dtype() == DType::bf16 ? WeightFormat::bfloat16 : WeightFormat::float32;
 }
@@ -119,8 +124,9 @@ void make_panels(Module& module, std::optional<WeightFormat> format, const Panel
 
 void ensure_panels(Module& module, std::optional<WeightFormat> format) {
   const Places places(module);
-  if (std::ranges::any_of(places.parameters,
-                          [](const Parameter* p) { return may_have_panels({.parameter = p}) && !p->panels; }))
+  if (std::ranges::any_of(places.parameters, [&](const Parameter* p) {
+        return gets_panels({.parameter = p}, format, std::nullopt) && !p->panels;
+      }))
     make_panels(module, format);
 }
 
@@ -143,14 +149,16 @@ void drop_panels(Module& module) {
     if (p->tensor.defined()) p->panels.reset();
 }
 
-void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format) {
+void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format,
+                        const std::optional<Device>& device) {
   const std::vector<Source> sources = Sources(from).sources;
   const Places targets(to);
   if (sources.size() != targets.parameters.size())
     fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.size(),
                      targets.parameters.size());
   std::vector<Source> without_panels;
-  std::ranges::copy_if(sources, std::back_inserter(without_panels), [](const Source& s) { return !s.panels(); });
+  std::ranges::copy_if(sources, std::back_inserter(without_panels),
+                       [&](const Source& s) { return !s.panels() && gets_panels(s, format, device); });
   const auto panels = panels_of(without_panels, format, {});
   std::unordered_map<const void*, Tensor> copies;  // by address: parameters that share memory share a copy
   for (size_t i = 0; i < targets.parameters.size(); ++i) {
@@ -159,7 +167,7 @@ void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> fo
     target.tensor = {};
     target.panels = source.panels();
     if (!source.has_values()) continue;  // only panels, which never change
-    if (!target.panels && may_have_panels(source)) target.panels = panels.at(source.address());
+    if (!target.panels && gets_panels(source, format, device)) target.panels = panels.at(source.address());
     if (target.panels && source.parameter->use == ParameterUse::product) continue;
     const auto [copy, is_new] = copies.try_emplace(source.address());
     if (is_new) copy->second = source.values().clone();

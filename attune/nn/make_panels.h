@@ -25,7 +25,8 @@ struct PanelInputs {
 /// those that have only panels are not changed.
 void make_panels(Module& module, std::optional<WeightFormat> format = {}, const PanelInputs& inputs = {});
 
-/// Calls make_panels(), unless every parameter that it would give panels has panels already.
+/// Calls make_panels(), unless every parameter that it would give panels has panels already. A model that is not on the
+/// CPU gets none in float32 and bfloat16: other devices read tensors.
 void ensure_panels(Module& module, std::optional<WeightFormat> format = {});
 
 /// The format of panels that products of this precision need; none: that of their tensors.
@@ -44,7 +45,9 @@ void drop_panels(Module& module);
 /// Makes `to` a copy of `from` for inference. `to` has the same structure and was built for this (under
 /// NoInitialization). Weights that only products read get only panels; all else is copied. `from` is only read;
 /// training it afterwards, on any thread, does not change `to`. Panels that `from` has are shared; without a format,
-/// others are as make_panels() makes them. Throws ShapeError when the structures differ.
-void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format = {});
+/// others are as ensure_panels() makes them for a model on `device`, none: on that of `from`, where the copy is in any
+/// case. Throws ShapeError when the structures differ.
+void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format = {},
+                        const std::optional<Device>& device = {});
 
 }  // namespace attune

@@ -7,6 +7,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/random.h"
+#include "attune/nn/adjacent_runs.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
 #include "attune/ops/panel_weight.h"
@@ -198,8 +199,24 @@ void require_gradients(Module& module) {
   });
 }
 
+// What is one product stays adjacent, so that nothing has to be copied together for it.
 void move_parameters(Module& module, const Device& device) {
-  replace_parameters(module, [&](const NamedParameter& parameter) { return parameter.tensor->to(device); });
+  std::map<std::string, Tensor> moved;
+  for (const std::vector<NamedParameter>& run : adjacent_runs(named_parameters(module))) {
+    std::vector<Tensor> parts;
+    for (const NamedParameter& p : run) parts.push_back(*p.tensor);
+    if (parts.size() == 1) {
+      moved.emplace(run.front().name, parts.front().detach().to(device));
+      continue;
+    }
+    const Tensor all = Tensor::joined(parts).to(device);
+    int64_t row = 0;
+    for (const NamedParameter& p : run) {
+      moved.emplace(p.name, all.rows(row, row + p.tensor->size(0)));
+      row += p.tensor->size(0);
+    }
+  }
+  replace_parameters(module, [&](const NamedParameter& parameter) { return moved.at(parameter.name); });
   MatrixMover mover(device);
   module.visit(mover);
 }

@@ -66,7 +66,7 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
     const auto taking_part = std::ssize(all) - std::count(all.begin(), all.end(), options.ignore_index);
     of_piece.scale = 1.0 / static_cast<double>(std::max<int64_t>(taking_part, 1));
   }
-  CrossEntropy sum{.loss = Tensor::zeros({}, {DType::f32, x.device()})};
+  CrossEntropy sum{.loss = Tensor::zeros({}, {.dtype = DType::f32})};
   for (int64_t begin = 0; begin < x.size(0); begin += kRows) {
     const int64_t end = std::min(begin + kRows, x.size(0));
     const Tensor logits = project(x.rows(begin, end), projection);

@@ -26,7 +26,7 @@ Tensor balance_loss(const Tensor& scores, std::span<const int64_t> counts) {
   const Tensor shares = Tensor::from({experts}, values).to(scores.dtype()).to(scores.device());
   const double loss =
       dispatch(scores.device(), [&](auto device) { return balance_loss_forward(device, scores, shares); });
-  Tensor y = Tensor::full({}, loss, {scores.dtype(), scores.device()});
+  Tensor y = Tensor::full({}, loss, {.dtype = scores.dtype()});
   record(op, {scores}, y, [scores = scores.detach(), shares](const Tensor& dy) {
     Tensor d_scores = Tensor::empty_like(scores);
     dispatch(scores.device(), [&](auto device) { balance_loss_backward(device, scores, shares, dy.item(), d_scores); });

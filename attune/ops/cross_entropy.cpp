@@ -1,6 +1,7 @@
 #include "attune/ops/cross_entropy.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
@@ -9,7 +10,9 @@
 #include "attune/kernels/cross_entropy.h"
 #include "attune/kernels/linear_gradient.h"
 #include "attune/kernels/matmul.h"
+#include "attune/kernels/prediction_pairs.h"
 #include "attune/kernels/scale.h"
+#include "attune/ops/gather.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 #include "attune/tensor/dispatch.h"
@@ -17,6 +20,17 @@
 
 namespace attune {
 namespace {
+
+void check_pairs(std::string_view op, std::span<const int32_t> labels, double r_drop) {
+  if (!(r_drop >= 0 && std::isfinite(r_drop))) fail<ConfigError>("{}: r_drop is {}, needs a number from 0", op, r_drop);
+  if (r_drop == 0) return;
+  const size_t half = labels.size() / 2;
+  if (labels.size() % 2 != 0) fail<ShapeError>("{}: {} rows are no pairs, as r_drop needs them", op, labels.size());
+  for (size_t i = 0; i < half; ++i)
+    if (labels[i] != labels[i + half])
+      fail<DataError>("{}: the pair of rows {} and {} has the labels {} and {}, r_drop needs one", op, i, i + half,
+                      labels[i], labels[i + half]);
+}
 
 // Counts the labels that are not ignored.
 int64_t check_labels(std::string_view op, const Indices& labels, int64_t rows, int64_t vocabulary,
@@ -32,6 +46,7 @@ int64_t check_labels(std::string_view op, const Indices& labels, int64_t rows, i
       fail<DataError>("{}: label {} at position {} is outside the vocabulary of {}", op, values[i], i, vocabulary);
     ++count;
   }
+  check_pairs(op, values, options.r_drop);
   return count;
 }
 
@@ -40,14 +55,16 @@ double scale_of(const CrossEntropyOptions& options, int64_t labels) {
   return labels > 0 ? 1.0 / static_cast<double>(labels) : 0;
 }
 
-// The totals of cross_entropy_totals(), copied to the host.
-CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, const TensorOptions& like) {
+// The totals of cross_entropy_totals(), copied to the host, which then has the loss and its gradient without waiting
+// for a device again.
+CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, DType dtype) {
   CrossEntropyRow sum;
   std::ranges::copy(HostView(totals).bytes(), std::as_writable_bytes(std::span(&sum, 1)).begin());
-  return {.loss = Tensor::full({}, sum.loss * scale, like),
+  return {.loss = Tensor::full({}, sum.loss * scale, {.dtype = dtype}),
           .sum_negative_log_likelihood = sum.negative_log_likelihood,
           .labels = labels,
-          .correct = static_cast<int64_t>(sum.correct)};
+          .correct = static_cast<int64_t>(sum.correct),
+          .sum_divergence = sum.divergence};
 }
 
 CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
@@ -55,6 +72,11 @@ CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const C
           .labels = labels,
           .ignore_index = options.ignore_index,
           .label_smoothing = options.label_smoothing};
+}
+
+// The loss of a pair's two rows has r_drop / 2 of the divergences, each of them a half of that.
+PredictionPairs pairs_of(const CrossEntropyInputs& in, const Tensor& results, double r_drop) {
+  return {.in = in, .results = results, .weight = r_drop / 4};
 }
 
 // A tensor for the results of `rows` rows, or for their totals.
@@ -108,12 +130,29 @@ void add_bias_gradient(D device, const Tensor& d_logits, const Tensor& d_bias, b
   column_sums(device, part, d_bias, accumulate);
 }
 
-// Rows [begin, end) of x: the inputs of their loss, and the tensors for their results and for d_logits.
+// Rows [begin, end) of x: the inputs of their loss, and the tensors for their results and for d_logits. With r_drop,
+// the second half of the rows are the other predictions of the first.
 struct Piece {
   int64_t begin, end;
   CrossEntropyInputs loss;
   Tensor d_logits, results;
+  double r_drop;
 };
+
+// The results, and d_logits if they are needed.
+template <class D>
+void run_loss(D device, const Piece& piece, double scale, bool with_gradient) {
+  if (piece.r_drop > 0) {
+    const PredictionPairs pairs = pairs_of(piece.loss, piece.results, piece.r_drop);
+    cross_entropy_forward(device, piece.loss, piece.results);
+    pair_divergences(device, pairs);
+    if (with_gradient) pair_gradients(device, pairs, scale, piece.d_logits);
+  } else if (with_gradient) {
+    cross_entropy_loss(device, piece.loss, scale, piece.results, piece.d_logits);
+  } else {
+    cross_entropy_forward(device, piece.loss, piece.results);
+  }
+}
 
 template <class D>
 void run_piece(D device, const Pieces& in, const Piece& piece, double scale, const Gradients& gradients) {
@@ -123,9 +162,7 @@ void run_piece(D device, const Pieces& in, const Piece& piece, double scale, con
   const Tensor x = in.x.rows(piece.begin, piece.end);
   const bool first = piece.begin == 0;
   matmul(device, x, in.weight, in.bias, piece.loss.logits, {.transpose_b = true});
-  if (!d_x.defined() && !d_weight.defined() && !d_bias.defined())
-    return cross_entropy_forward(device, piece.loss, piece.results);
-  cross_entropy_loss(device, piece.loss, scale, piece.results, piece.d_logits);
+  run_loss(device, piece, scale, d_x.defined() || d_weight.defined() || d_bias.defined());
   if (d_x.defined()) matmul(device, piece.d_logits, in.weight, {}, d_x.rows(piece.begin, piece.end), {});
   if (d_weight.defined()) matmul(device, piece.d_logits, x, {}, d_weight, {.transpose_a = true, .accumulate = !first});
   if (d_bias.defined()) add_bias_gradient(device, piece.d_logits, d_bias, !first);
@@ -145,38 +182,26 @@ void check_linear(const LinearInputs& in) {
   check_device(op, x, {weight, bias});
 }
 
-}  // namespace
-
-CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options) {
-  const ProfileScope scope("cross_entropy");
-  if (!logits.defined() || logits.rank() != 2)
-    fail<ShapeError>("cross_entropy: the logits need two dimensions, found {}", logits.shape().text());
-  if (!is_floating(logits.dtype())) refuse_dtype("cross_entropy", logits.dtype());
-  const int64_t count = check_labels("cross_entropy", labels, logits.size(0), logits.size(1), options);
-  const double scale = scale_of(options, count);
-  const CrossEntropyInputs in = inputs_of(logits.detach(), labels.on(logits.device()), options);
-  const Tensor results = empty_results(logits.size(0), logits.device()), totals = empty_results(1, logits.device());
-  dispatch(logits.device(), [&](auto device) {
-    cross_entropy_forward(device, in, results);
-    cross_entropy_totals(device, results, totals);
-  });
-  CrossEntropy result = collect(totals, count, scale, {logits.dtype(), logits.device()});
-  record("cross_entropy", {logits}, result.loss, [in, scale, results](const Tensor& dy) {
-    Tensor d_logits = Tensor::empty_like(in.logits);
-    const double factor = scale * dy.item();
-    dispatch(d_logits.device(), [&](auto device) { cross_entropy_backward(device, in, results, factor, d_logits); });
-    return Gradients{d_logits};
-  });
-  return result;
+// The rows in another order, in which each piece has both rows of its pairs, those of the first half first.
+Indices rows_of_paired_pieces(int64_t rows, int64_t piece) {
+  std::vector<int32_t> order;
+  for (int64_t begin = 0; begin < rows; begin += piece)
+    for (const int64_t first : {begin / 2, begin / 2 + rows / 2})
+      for (int64_t i = 0; i < std::min(piece, rows - begin) / 2; ++i) order.push_back(static_cast<int32_t>(first + i));
+  return order;
 }
 
-CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Indices& labels,
-                                  const CrossEntropyOptions& options) {
-  const ProfileScope scope("linear_cross_entropy");
-  const LinearInputs in{x, weight, bias};
-  check_linear(in);
+Indices reordered(const Indices& labels, const Indices& order) {
+  std::vector<int32_t> values;
+  for (const int32_t row : order.values()) values.push_back(labels[row]);
+  return values;
+}
+
+// Of checked inputs, `count` of whose labels are not ignored. With r_drop, each piece has both rows of its pairs.
+CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t count,
+                       const CrossEntropyOptions& options) {
+  const auto& [x, weight, bias] = in;
   const int64_t n = x.size(0), vocabulary = weight.size(0);
-  const int64_t count = check_labels("linear_cross_entropy", labels, n, vocabulary, options);
   const double scale = scale_of(options, count);
   const Gradients gradients = make_gradients(in, is_recording({x, weight, bias}));
 
@@ -193,22 +218,63 @@ CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const T
                  .end = end,
                  .loss = loss,
                  .d_logits = pieces.d_logits.rows(0, rows),
-                 .results = results.rows(begin, end)},
+                 .results = results.rows(begin, end),
+                 .r_drop = options.r_drop},
                 scale, gradients);
     }
     cross_entropy_totals(device, results, totals);
   });
-  CrossEntropy result = collect(totals, count, scale, {x.dtype(), x.device()});
-  record("linear_cross_entropy", {x, weight, bias}, result.loss, [gradients](const Tensor& dy) {
+  CrossEntropy result = collect(totals, count, scale, x.dtype());
+  record("linear_cross_entropy", {x, weight, bias}, result.loss, [gradients, on = x.device()](const Tensor& dy) {
     const double factor = dy.item();
     if (factor == 1) return gradients;
-    dispatch(dy.device(), [&](auto device) {
+    dispatch(on, [&](auto device) {
       for (const Tensor& gradient : gradients)
         if (gradient.defined()) attune::scale(device, gradient, factor);
     });
     return gradients;
   });
   return result;
+}
+
+}  // namespace
+
+CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options) {
+  const ProfileScope scope("cross_entropy");
+  if (!logits.defined() || logits.rank() != 2)
+    fail<ShapeError>("cross_entropy: the logits need two dimensions, found {}", logits.shape().text());
+  if (!is_floating(logits.dtype())) refuse_dtype("cross_entropy", logits.dtype());
+  const int64_t count = check_labels("cross_entropy", labels, logits.size(0), logits.size(1), options);
+  const double scale = scale_of(options, count);
+  const CrossEntropyInputs in = inputs_of(logits.detach(), labels.on(logits.device()), options);
+  const double r_drop = options.r_drop;
+  const Tensor results = empty_results(logits.size(0), logits.device()), totals = empty_results(1, logits.device());
+  dispatch(logits.device(), [&](auto device) {
+    cross_entropy_forward(device, in, results);
+    if (r_drop > 0) pair_divergences(device, pairs_of(in, results, r_drop));
+    cross_entropy_totals(device, results, totals);
+  });
+  CrossEntropy result = collect(totals, count, scale, logits.dtype());
+  record("cross_entropy", {logits}, result.loss, [in, scale, results, r_drop](const Tensor& dy) {
+    Tensor d_logits = Tensor::empty_like(in.logits);
+    const double factor = scale * dy.item();
+    dispatch(d_logits.device(), [&](auto device) {
+      if (r_drop > 0) return pair_gradients(device, pairs_of(in, results, r_drop), factor, d_logits);
+      cross_entropy_backward(device, in, results, factor, d_logits);
+    });
+    return Gradients{d_logits};
+  });
+  return result;
+}
+
+CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Indices& labels,
+                                  const CrossEntropyOptions& options) {
+  const ProfileScope scope("linear_cross_entropy");
+  check_linear({x, weight, bias});
+  const int64_t count = check_labels("linear_cross_entropy", labels, x.size(0), weight.size(0), options);
+  if (options.r_drop == 0) return in_pieces({x, weight, bias}, labels, count, options);
+  const Indices order = rows_of_paired_pieces(x.size(0), piece_rows(x.size(0), weight.size(0), x.dtype()));
+  return in_pieces({gather(x, order), weight, bias}, reordered(labels, order), count, options);
 }
 
 }  // namespace attune

@@ -9,19 +9,25 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;  // epsilon, in [0, 1]
   int32_t ignore_index = -1;   // rows with this label are ignored
   double scale = 0;            // factor of the summed loss; 0: 1 / number of labels that are not ignored
+  /// R-Drop's alpha; above 0, rows i and i + n / 2 are two predictions of one label, with other dropout, and the loss
+  /// brings them together: each pair adds alpha / 2 (KL(p || q) + KL(q || p)) to the sum of losses, with p and q their
+  /// distributions. Source: Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", section 2.1.
+  double r_drop = 0;
 };
 
 struct CrossEntropy {
-  Tensor loss;                             // scalar, differentiable, smoothed, scaled
+  Tensor loss;                             // scalar on the CPU, differentiable, smoothed, scaled
   double sum_negative_log_likelihood = 0;  // neither smoothed nor scaled
   int64_t labels = 0;                      // that are not ignored
   int64_t correct = 0;                     // labels that are the (first) largest logit of their row
+  double sum_divergence = 0;               // KL(p || q) + KL(q || p) of all pairs of r_drop
 };
 
 /// scale * sum over rows of (1 - epsilon) * -log p[label] + epsilon * mean over all classes of -log p, with
 /// p = softmax(logits); label smoothing as in Szegedy et al. 2016, section 7.
 ///   logits [n, vocabulary]   labels [n]
-/// Differentiable in logits. Throws ShapeError, ConfigError, and DataError for a label outside the vocabulary.
+/// Differentiable in logits. Throws ShapeError, ConfigError, and DataError for a label outside the vocabulary or, with
+/// r_drop, one that is not the same for both rows of a pair.
 CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options = {});
 
 /// cross_entropy(x weight^T + bias, labels), computed in pieces of rows: the logits of a whole batch are never stored.

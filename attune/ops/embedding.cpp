@@ -43,7 +43,7 @@ Tensor embedding(const Indices& ids, const Tensor& table, double scale) {
   if (bf16) return y;
   record("embedding", {table}, y, [ids, shape = table.shape(), scale](const Tensor& dy) {
     Tensor d_table = Tensor::empty(shape, {dy.dtype(), dy.device()});
-    dispatch(dy.device(), [&](auto device) { embedding_backward(device, ids.on(device), dy, scale, d_table); });
+    dispatch(dy.device(), [&](auto device) { embedding_backward(device, ids, dy, scale, d_table); });
     return Gradients{d_table};
   });
   return y;

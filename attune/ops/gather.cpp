@@ -19,7 +19,7 @@ Tensor gather(const Tensor& x, const Indices& rows) {
   dispatch(x.device(), [&](auto device) { gather_forward(device, x, rows.on(device), y); });
   record("gather", {x}, y, [rows, shape = x.shape()](const Tensor& dy) {
     Tensor dx = Tensor::empty(shape, {dy.dtype(), dy.device()});
-    dispatch(dy.device(), [&](auto device) { gather_backward(device, dy, rows.on(device), dx); });
+    dispatch(dy.device(), [&](auto device) { gather_backward(device, dy, rows, dx); });
     return Gradients{dx};
   });
   return y;

@@ -92,12 +92,12 @@ Tensor guided_attention_loss(const HeadColumns& q, const HeadColumns& k, const G
                                         .log_sum_exp = Tensor::empty({q.x.size(0)}, {DType::f64, q.x.device()})});
   const double sum = dispatch(
       q.x.device(), [&](auto device) { return guided_attention_forward(device, kept->inputs(), kept->log_sum_exp); });
-  Tensor loss = Tensor::full({}, sum * options.loss_scale, {q.x.dtype(), q.x.device()});
+  Tensor loss = Tensor::full({}, sum * options.loss_scale, {.dtype = q.x.dtype()});
   record(kOp, {q.x, k.x}, loss, [kept](const Tensor& dy) {
     const HeadColumns dq{Tensor::zeros_like(kept->q.x), kept->q.column, kept->q.heads, kept->q.d};
     const HeadColumns dk{Tensor::zeros_like(kept->k.x), kept->k.column, kept->k.heads, kept->k.d};
     const double factor = kept->options.loss_scale * dy.item();
-    dispatch(dy.device(), [&](auto device) {
+    dispatch(kept->q.x.device(), [&](auto device) {
       guided_attention_backward(device, kept->inputs(), kept->log_sum_exp, factor, dq, dk);
     });
     return Gradients{dq.x, dk.x};

@@ -19,7 +19,7 @@ SquaredError squared_error(const Tensor& x, const Tensor& target, double scale) 
   const double factor = scale != 0 ? scale : 1 / static_cast<double>(std::max<int64_t>(x.numel(), 1));
   SquaredError result;
   result.sum = dispatch(x.device(), [&](auto device) { return squared_error_forward(device, x, target); });
-  result.loss = Tensor::full({}, result.sum * factor, {x.dtype(), x.device()});
+  result.loss = Tensor::full({}, result.sum * factor, {.dtype = x.dtype()});
   record(op, {x}, result.loss, [factor, x = x.detach(), target = target.detach()](const Tensor& dy) {
     Tensor dx = Tensor::empty_like(x);
     const double slope = factor * dy.item();

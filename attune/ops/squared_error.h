@@ -5,7 +5,7 @@
 namespace [[gnu::visibility("default")]] attune {
 
 struct SquaredError {
-  Tensor loss;     // scalar, differentiable, scaled
+  Tensor loss;     // scalar on the CPU, differentiable, scaled
   double sum = 0;  // of the squares, not scaled
 };
 

@@ -114,7 +114,7 @@ Json heads_json(const Tensor& weights) {
 
 Json attention_json(const ServedModel& model, const AttentionRequest& request) {
   const Translator& translator = *model.translator();
-  const ProductPrecisionScope precision(model.config().precision);  // as in the search
+  const ProductPrecisionScope precision(resolved(model.config().precision));  // as in the search
   const TranslationAttention found = translation_attention(translator.model(), request.source, request.target);
   return {{"model", model.name()},
           {"layer", request.layer},

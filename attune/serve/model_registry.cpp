@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "attune/base/process_memory.h"
 #include "attune/hub/adapter_folder.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/serve/http/http_error.h"
 
 namespace attune::serve {
@@ -54,7 +54,7 @@ ModelRegistry::ModelRegistry(const ServeConfig& config) : most_requests_(config.
   for (const auto& [name, model] : config.models) {
     Entry entry{.config = model};
     if (entry.config.cache_bytes == 0)
-      entry.config.cache_bytes = process_memory_limit() / 2 / static_cast<int64_t>(config.models.size());
+      entry.config.cache_bytes = cache_memory(model.place(name)) / 2 / static_cast<int64_t>(config.models.size());
     models_.emplace(name, std::move(entry));
   }
 }

@@ -4,10 +4,12 @@
 #include <map>
 
 #include "attune/base/check.h"
+#include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/processors.h"
 #include "attune/io/toml_config.h"
 #include "attune/serve/http/host_addresses.h"
+#include "attune/tensor/device_error.h"
 
 namespace attune::serve {
 namespace {
@@ -96,10 +98,21 @@ void ServeConfig::validate() const {
     check_range<int64_t>("models." + name + ".batch", model.batch, 1, 4096);
     check_range<int64_t>("models." + name + ".cache_bytes", model.cache_bytes, 0, INT64_MAX);
     check_range<int64_t>("models." + name + ".threads", model.threads, 0, kMostThreads);
+    model.place(name);
   }
   check_adapters(*this);
   if (security.api_keys.empty() && !std::ranges::all_of(addresses_of(http.host), is_loopback))
     fail<ConfigError>("http.host = \"{}\": other machines may ask only with security.api_keys (--api-keys)", http.host);
+}
+
+Device ModelConfig::place(const std::string& name) const {
+  try {
+    return Device::named(device);
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("models.{}.{}", name, error.what());
+  } catch (const DeviceError& error) {
+    fail<DeviceError>("models.{}.device: {}", name, error.what());
+  }
 }
 
 void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {

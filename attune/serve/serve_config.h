@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "attune/base/precision_names.h"
 #include "attune/hub/adapter_folders.h"
+#include "attune/ops/precision_choice.h"
 #include "attune/serve/http/http_server.h"
+#include "attune/tensor/device.h"
 
 namespace attune::serve {
 
@@ -65,8 +66,13 @@ struct ModelConfig {
   int64_t batch = 64;       // sentences or texts at once
   int64_t cache_bytes = 0;  // of all its requests; 0: half of the process' memory, shared by the models
   int64_t threads = 0;      // 0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow
-  ProductPrecision precision = ProductPrecision::float32;  // see SchedulerOptions
+  PrecisionChoice precision = PrecisionChoice::float32;  // see SchedulerOptions
+  std::string device = "cpu";                            // where it computes: "cpu", "cuda" (the first GPU) or "cuda:N"
   AdapterFolders adapters = {};  // of models that decode: each is a model of its name, over the same weights
+
+  /// The device. `name` is the model's, for errors: throws ConfigError for another name of a device, and DeviceError if
+  /// it cannot be used.
+  Device place(const std::string& name) const;
 };
 
 template <class FieldVisitor>
@@ -78,6 +84,7 @@ void visit_fields(ModelConfig& c, FieldVisitor& v) {
   v("cache_bytes", c.cache_bytes);
   v("threads", c.threads);
   v("precision", c.precision);
+  v("device", c.device);
 }
 
 struct SecurityConfig {

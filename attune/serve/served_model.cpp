@@ -26,8 +26,11 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       config_(config),
       created_(seconds_since_1970()),
       admission_(std::make_shared<Admission>(most_requests)) {
-  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = config_.precision};
-  const int64_t lanes = config_.threads > 0 ? config_.threads : default_thread_count();
+  const Device device = config_.place(name_);
+  const ProductPrecision precision = resolved(config_.precision, device);
+  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = precision, .device = device};
+  const int64_t threads = config_.threads > 0 ? config_.threads : default_thread_count();
+  const int64_t lanes = device.is_host() ? threads : 1;
   const auto decode = [&](Scheduler& scheduler, int64_t places) {
     decoder_ = std::make_shared<DecodingWorker>(scheduler,
                                                 DecodingWorker::Options{.places = places, .threads = config_.threads});
@@ -37,7 +40,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
         std::move(function), EncoderWorker::Options{.batch_texts = config_.batch, .threads = config_.threads});
   };
   const OpenedFolder folder(config_.folder);
-  const LoadedWeights weights = panels_for(config_.precision);
+  const LoadedWeights weights = weights_for(precision, device);
   const Architecture architecture = folder.config().model.architecture;
   if (!config_.adapters.empty() && architecture != Architecture::encoder_decoder &&
       architecture != Architecture::decoder_lm)
@@ -46,26 +49,26 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
   switch (architecture) {
     case Architecture::encoder_decoder:
       kind_ = ModelKind::translation;
-      translator_ = Translator(folder.load_model(weights, config_.adapters), scheduling);
+      translator_ = Translator(folder.load_model(weights, config_.adapters, device), scheduling);
       text_style_ = std::make_shared<TextStyleCheck>(read_source_text(config_.folder), false);  // no log has texts
       set_languages();
       decode(translator_->scheduler(), config_.batch * lanes);
       break;
     case Architecture::decoder_lm:
       kind_ = ModelKind::language_model;
-      generator_ = TextGenerator(folder.load_language_model(weights, config_.adapters), scheduling);
+      generator_ = TextGenerator(folder.load_language_model(weights, config_.adapters, device), scheduling);
       chat_template_ = ChatTemplate::load(config_.folder);
       decode(generator_->scheduler(), config_.batch);
       break;
     case Architecture::encoder_classifier:
       kind_ = ModelKind::classifier;
-      classifier_ = Classifier(folder.load_classifier(weights), config_.precision);
+      classifier_ = Classifier(folder.load_classifier(weights, device), precision, device);
       encode([this](std::span<const Encoding> texts) { return classifier_->logits(texts); });
       break;
     case Architecture::encoder:
     case Architecture::encoder_masked_lm:
       kind_ = ModelKind::embedder;
-      embedder_ = Embedder::load(folder, config_.precision);
+      embedder_ = Embedder::load(folder, precision, device);
       encode([this](std::span<const Encoding> texts) { return embedder_->embed_encoded(texts); });
       break;
   }

@@ -1,6 +1,7 @@
 // The GPUs of a build without CUDA: none.
 
 #include "attune/tensor/cuda_device.h"
+#include "attune/tensor/cuda_memory.h"
 #include "attune/tensor/device_error.h"
 
 namespace attune {
@@ -12,6 +13,11 @@ void check_usable(Cuda device) {
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t /*bytes*/) {
   check_usable(device);
   return nullptr;
+}
+
+int64_t free_bytes_of(Cuda device) {
+  check_usable(device);
+  return 0;
 }
 
 }  // namespace attune

@@ -12,8 +12,8 @@ namespace attune {
 namespace {
 
 // What a processor does in training, in operations a second, estimated with care: half of what those with AVX-512
-// reach.
-constexpr double kSpeed = 50e9;
+// reach. Others multiply half as many numbers, or fewer, with each instruction.
+constexpr double kSpeed = 50e9, kSpeedWithoutAvx512 = 25e9;
 constexpr double kMostSeconds = 8 * 3600;  // of a run: a night
 constexpr double kMostHeldOut = 0.1;
 constexpr int64_t kValidationPairs = 500;  // translating more takes longer than it says more
@@ -212,7 +212,7 @@ double seconds_of(const Plan& plan, const TextMeasures& text) {
   const double tokens =
       static_cast<double>(plan.steps) * static_cast<double>(text.accumulate) * static_cast<double>(plan.batch_tokens);
   const double operations = 6.0 * static_cast<double>(used) * tokens;
-  return operations / (kSpeed * text.processors);
+  return operations / ((text.avx512 ? kSpeed : kSpeedWithoutAvx512) * text.processors);
 }
 
 // As for `share` of the text.
@@ -407,7 +407,7 @@ void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
   c.add("train.checkpoint_every", 0);
   c.add("train.keep_checkpoints", 2);
   const bool large = architecture != Architecture::encoder_classifier;
-  if (text.bfloat16 && large) c.add("train.precision", "bfloat16", "this processor multiplies it faster");
+  if (large) c.add("train.precision", "auto", "bfloat16 where the processor multiplies it");
 }
 
 }  // namespace

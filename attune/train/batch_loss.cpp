@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "attune/data/twice.h"
+
 namespace attune {
 namespace {
 
@@ -14,8 +16,11 @@ int64_t size_of(const std::vector<int32_t>& values) {
 template <class Model, class Batch>
 TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens) {
   TrainingBatch made{.labels = size_of(batch.labels), .tokens = tokens, .loss = {}};
-  made.loss = [&model, kept = std::make_shared<const Batch>(std::forward<Batch>(batch))](
-                  const CrossEntropyOptions& options) { return batch_loss(model, *kept, options); };
+  made.loss = [&model,
+               kept = std::make_shared<const Batch>(std::forward<Batch>(batch))](const CrossEntropyOptions& options) {
+    if (options.r_drop > 0) return batch_loss(model, twice(*kept), options);
+    return batch_loss(model, *kept, options);
+  };
   return made;
 }
 
@@ -62,7 +67,11 @@ TrainingBatch training_batch(const Transformer& model, PackedBatch batch, Guided
   TrainingBatch made{.labels = size_of(batch.labels), .tokens = size_of(batch.labels), .loss = {}};
   made.loss = [&model, kept = std::make_shared<const PackedBatch>(std::move(batch)),
                guide = std::make_shared<const GuidedAlignment>(std::move(guided))](const CrossEntropyOptions& options) {
-    return batch_loss(model, *kept, options, *guide);
+    if (options.r_drop == 0) return batch_loss(model, *kept, options, *guide);
+    const GuidedAlignment both{
+        .links = {.offsets = offsets_twice(guide->links.offsets), .keys = values_twice(guide->links.keys)},
+        .weight = guide->weight};
+    return batch_loss(model, twice(*kept), options, both);
   };
   return made;
 }

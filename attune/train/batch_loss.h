@@ -29,6 +29,7 @@ CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, 
 CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch, const CrossEntropyOptions& options);
 
 /// A batch as update() takes it. The model has to outlive it; all labels count but those of -1 of a language model.
+/// With CrossEntropyOptions::r_drop its loss is that of twice() the batch.
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch);
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch, GuidedAlignment guided);
 TrainingBatch training_batch(const EncoderClassifier& model, LabelledBatch batch);

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "attune/base/fail.h"
-#include "attune/base/random.h"
 #include "attune/data/held_out.h"
+#include "attune/data/resegmentation.h"
+#include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
@@ -13,8 +14,6 @@ namespace attune {
 namespace {
 
 using Texts = std::vector<LabelledText>;
-
-constexpr uint64_t kWordDropoutStream = uint64_t{0x776f7264} << 32;  // "word": dropout and batches have other streams
 
 // Takes a share of the texts away from them.
 Texts hold_out(Texts& texts, double fraction) {
@@ -46,6 +45,11 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
     complete_vocab("vocab", config_.model.vocab, *tokenizer_, vocabulary_size(config_.data.tokenizer_frames_texts));
     model_ = build_encoder_classifier(config_.model, config_.train.seed);
     if (is_regression()) begin_at_the_mean();
+    if (config_.train.subword_sampling > 0)
+      resegmentation_.emplace(*tokenizer_, *tokenizer_,
+                              ResegmentationOptions{.alpha = config_.train.subword_sampling,
+                                                    .seed = config_.train.seed,
+                                                    .longest = config_.model.longest_sequence()});
   }
 
   TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
@@ -64,10 +68,12 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   void read(const TaskInput& input);
   Texts read_training_text(const TaskInput& input, const LabelledReadOptions& reading);
   LabelledCorpus encode(const std::vector<std::string>& files, const Texts& texts) const;
-  TrainingBatch packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward) const;
+  TrainingBatch packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward,
+                       const BatchPart& part) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<LabelledExample> validation_;
+  std::optional<Resegmentation> resegmentation_;
   double mean_number_ = 0;  // of the training text, for regression
 };
 
@@ -151,20 +157,16 @@ TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward, const B
     return ExampleSize{.labels = 1, .tokens = tokens, .work = tokens};
   };
   return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-    return packed(shard, indices, forward_of(forward, part));
+    return packed(shard, indices, forward, part);
   });
 }
 
-TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<const int32_t> indices,
-                                         uint64_t forward) const {
+TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward,
+                                         const BatchPart& part) const {
   LabelledBatch batch = pack_labelled(shard, indices);
-  if (const double share = config_.train.word_dropout; share > 0) {
-    Random random(config_.train.seed, kWordDropoutStream + forward);
-    for (int32_t& token : batch.tokens) {
-      const bool drop = random.uniform() < share;  // drawn for every place, so that none depends on the others
-      if (drop && !tokenizer_->is_special_token(token)) token = tokenizer_->unk_id();
-    }
-  }
+  if (resegmentation_) batch = (*resegmentation_)(batch, indices, forward);
+  WordDropout(config_.train.word_dropout, config_.train.seed, forward_of(forward, part))
+      .hide(batch.tokens, *tokenizer_);
   return training_batch(*model_, std::move(batch));
 }
 

@@ -38,6 +38,13 @@ void check_alignments(const DataConfig& data) {
                       data.train_alignments.size(), data.train_source.size());
 }
 
+// What the alignments say of tokens is of the segmentation that they were read with.
+void check_sampling(const DataConfig& data, const TrainConfig& train) {
+  if (train.subword_sampling > 0 && !data.train_alignments.empty())
+    fail<ConfigError>("train.subword_sampling = {}: data.train_alignments are of tokens that stay as they are",
+                      train.subword_sampling);
+}
+
 void check_tokenizers(const DataConfig& data) {
   if (data.source_tokenizer.empty() != data.target_tokenizer.empty())
     fail<ConfigError>("data.source_tokenizer = \"{}\" and data.target_tokenizer = \"{}\": needs both or none",
@@ -145,6 +152,9 @@ void check_train(const TrainConfig& train) {
   if (!(train.mask_probability > 0 && train.mask_probability <= 1))
     fail<ConfigError>("train.mask_probability = {}: needs a number above 0, at most 1", train.mask_probability);
   check_below_one("train.word_dropout", train.word_dropout);
+  check_range<double>("train.subword_sampling", train.subword_sampling, 0, 1);
+  check_below_one("train.layer_dropout", train.layer_dropout);
+  check_range<double>("train.r_drop", train.r_drop, 0, 1e6);
   if (train.seed > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     fail<ConfigError>("train.seed = {}: needs a number below 2^63", train.seed);
   check_range<int64_t>("train.log_every", train.log_every, 1, kMany);
@@ -194,8 +204,9 @@ void check_lora(const RunConfig& config) {
                       config.train.average_checkpoints, lora.rank);
   const auto* const experts = std::get_if<Experts>(&config.model.feed_forward);
   if (experts != nullptr && experts->bias_rate > 0)
-    fail<ConfigError>("experts.bias_rate = {}: moves the model that adapters (lora.rank = {}) leave as it is",
-                      experts->bias_rate, lora.rank);
+    fail<ConfigError>(
+        "model.feed_forward.bias_rate = {}: moves the model that adapters (lora.rank = {}) leave; needs 0",
+        experts->bias_rate, lora.rank);
 }
 
 bool measures(ValidationMetric metric, const TransformerConfig& model) {
@@ -226,6 +237,9 @@ void check_validation(const TrainConfig& train, const TransformerConfig& model) 
     fail<ConfigError>(
         "train.label_smoothing = {}: a regression (model.label_scores = \"none\") has no labels to smooth",
         train.label_smoothing);
+  if (model.is_regression() && train.r_drop > 0)
+    fail<ConfigError>("train.r_drop = {}: a regression (model.label_scores = \"none\") predicts no distribution",
+                      train.r_drop);
   const int64_t longest = architecture == Architecture::decoder_lm ? model.context_length : kMany;
   check_range<int64_t>("train.valid_stride", train.valid_stride, 0, longest);
 }
@@ -248,6 +262,7 @@ void RunConfig::validate() const {
   check_model(model, data);
   check_optimizer(optimizer);
   check_train(train);
+  check_sampling(data, train);
   check_device(train.device);
   check_validation(train, model);
   validate_section("lora", lora);

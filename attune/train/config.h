@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/base/precision_names.h"
 #include "attune/data/labelled_format.h"
 #include "attune/models/config.h"
 #include "attune/models/generation_config.h"
 #include "attune/models/sampling_config.h"
 #include "attune/nn/lora_config.h"
+#include "attune/ops/precision_choice.h"
 #include "attune/optim/config.h"
 #include "attune/text/text_unit.h"
 
@@ -103,8 +103,11 @@ struct TrainConfig {
   double label_smoothing = 0.1;          // 0.1 for encoder_decoder, else 0
   double guided_alignment = 0.1;         // with data.train_alignments: weight of the guided head's loss
   double mask_probability = 0.15;        // encoder_masked_lm: share of tokens that are hidden
-  double word_dropout = 0;               // encoder_classifier: share of tokens that are read as unknown in training
-  uint64_t seed = 1;                     // below 2^63
+  double word_dropout = 0;               // not encoder_masked_lm: share of tokens that are read as unknown in training
+  double subword_sampling = 0;  // alpha of segmentations that are drawn anew, see text/subword_sampler.h; 0: off
+  double layer_dropout = 0;     // probability that a layer is left out of a training step
+  double r_drop = 0;            // weight of what brings the predictions of two passes together; 0: one pass
+  uint64_t seed = 1;            // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
   int64_t valid_sentences = 0;  // only the first so many sentences or texts (not for decoder_lm); 0: all
@@ -121,7 +124,7 @@ struct TrainConfig {
   std::string device = "cpu";           // of the model and its training: cpu, cuda, or cuda:N with the number of a GPU
   bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
-  ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
+  PrecisionChoice precision = PrecisionChoice::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -225,6 +228,9 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("guided_alignment", c.guided_alignment);
   v("mask_probability", c.mask_probability);
   v("word_dropout", c.word_dropout);
+  v("subword_sampling", c.subword_sampling);
+  v("layer_dropout", c.layer_dropout);
+  v("r_drop", c.r_drop);
   v("seed", c.seed);
   v("log_every", c.log_every);
   v("valid_every", c.valid_every);

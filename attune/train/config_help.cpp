@@ -23,7 +23,10 @@ constexpr KeyHelp kHelp[] = {
     {"model.decoder_layers", "Layers of the decoder, where it has others; 0: layers", ""},
     {"model.decoder_d_ff", "Inner width of the decoder's feed-forward networks; 0: d_ff", ""},
     {"model.d_ff", "Inner width of the feed-forward network", ""},
-    {"model.dropout", "Dropout probability of embeddings and of the output of each sublayer (section 5.4)", ""},
+    {"model.dropout",
+     "Dropout probability of embeddings, of the output of each sublayer (section 5.4), and of what a classifier's "
+     "head reads",
+     ""},
     {"model.attention_dropout", "Dropout probability of the attention weights", ""},
     {"model.activation_dropout", "Dropout probability inside the feed-forward network", ""},
     {"model.encoder_attention", "Kind of self-attention in the encoder", ""},
@@ -217,7 +220,18 @@ constexpr KeyHelp kHelp[] = {
      ""},
     {"train.guided_alignment", "With data.train_alignments: weight of the guided head's loss", ""},
     {"train.mask_probability", "Share of tokens that are hidden", ""},
-    {"train.word_dropout", "Share of tokens that are read as unknown in training", ""},
+    {"train.word_dropout",
+     "Share of tokens that are read as unknown in training, on both sides of a translation; targets stay", ""},
+    {"train.subword_sampling",
+     "Words are cut into other subwords in each step; of BPE the probability that a merge is left out, Provilkov et "
+     "al. "
+     "2020, of unigram the alpha of Kudo 2018; 0: off",
+     ""},
+    {"train.layer_dropout", "Probability that a layer is left out of a training step, Fan et al. 2020", ""},
+    {"train.r_drop",
+     "R-Drop's alpha, Liang et al. 2021: each batch passes through the model twice, with other dropout, and the "
+     "predictions are brought together; 0: one pass",
+     ""},
     {"train.seed", "Seed of everything random, below 2^63", ""},
     {"train.log_every", "Updates between two lines in metrics.jsonl and on the terminal", "updates"},
     {"train.valid_every", "Updates between two validations; 0: at the end of an epoch", "updates"},
@@ -238,7 +252,10 @@ constexpr KeyHelp kHelp[] = {
     {"train.device", "Where the model is trained: cpu, cuda (the first GPU) or cuda:N", ""},
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
     {"train.checkpoint_activations", "Layers compute their activations again in the backward pass: less memory", ""},
-    {"train.precision", "Type in which a training step's matrix products take their inputs", ""},
+    {"train.precision",
+     "Type in which a training step's matrix products take their inputs; auto: bfloat16 where the processor "
+     "multiplies it, chosen once for a run",
+     ""},
 
     {"lora.rank", "Rank of adapters, Hu et al. 2021, which are trained in place of the model; 0: none", ""},
     {"lora.alpha", "An adapter's product is multiplied by alpha / rank; 0: twice the rank", ""},

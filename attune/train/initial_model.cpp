@@ -33,6 +33,8 @@ constexpr std::array<std::string_view, 10> kFree = {"dropout",
                                                     "label_scores",
                                                     "alignment_layer",
                                                     "alignment_head"};
+// Of model.feed_forward: how training keeps the load of experts even.
+constexpr std::array<std::string_view, 2> kFreeOfExperts = {"balance_loss", "bias_rate"};
 // Of [model]: fields that heads of two kinds share.
 constexpr std::array<std::string_view, 3> kHeadFields = {"transform_activation", "transform_bias", "transform_norm"};
 
@@ -49,6 +51,16 @@ bool is_encoder(Architecture architecture) {
 // Not set: to be taken from tokenizers.
 bool is_open(const std::string& key, const Json& value) {
   return (key == "vocab" || key == "source_vocab" || key == "target_vocab") && value == 0;
+}
+
+// Whether both values of a field of [model] are the same to the model.
+bool is_same(const std::string& key, Json a, Json b) {
+  if (key == "feed_forward" && a.is_object() && b.is_object())
+    for (const std::string_view name : kFreeOfExperts) {
+      a.erase(std::string(name));
+      b.erase(std::string(name));
+    }
+  return a == b;
 }
 
 // The model of a folder, for training. In int8, what only products and lookups read is there as panels alone, made of
@@ -159,7 +171,7 @@ void InitialModel::check(const RunConfig& config) const {
   const Json own = write_fields(folder_.config().model);
   for (const auto& [key, value] : here.items()) {
     const bool of_new_head = wanted != architecture() && (!own.contains(key) || has(kHeadFields, key));
-    if (value == there.at(key) || of_new_head || has(kFree, key) || is_open(key, value)) continue;
+    if (is_same(key, value, there.at(key)) || of_new_head || has(kFree, key) || is_open(key, value)) continue;
     if (key == "architecture") continue;  // config_for() has accepted it
     fail<ConfigError>("model.{} = {}: train.initialize_from = \"{}\" has {}", key, show(value), name_,
                       show(there.at(key)));

@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/data/window_sampler.h"
+#include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/train/batch_loss.h"
@@ -55,13 +56,16 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
     model_ = build_decoder_lm(config_.model, config_.train.seed);
   }
 
-  TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
+  TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override {
     const auto [shard, all] = batches_->at(index);
     const auto size = [&shard = *shard](const Window& w) {
       return ExampleSize{.labels = w.length - shard.ignored_labels(w), .tokens = w.length, .work = w.length};
     };
     return make_part(all, part, size, [&, &shard = *shard](std::span<const Window> windows) {
-      return training_batch(*model_, pack_windows(shard, windows));
+      LanguageModelBatch batch = pack_windows(shard, windows);
+      WordDropout(config_.train.word_dropout, config_.train.seed, forward_of(forward, part))
+          .hide(batch.input, *tokenizer_);
+      return training_batch(*model_, std::move(batch));
     });
   }
   ValidationReport validate(const ValidationWork& work) override {

@@ -116,7 +116,7 @@ TextMeasures measure_text(const RunConfig& config) {
   measures.architecture = architecture;
   measures.regression = config.model.is_regression();
   measures.processors = config.train.threads > 0 ? static_cast<int>(config.train.threads) : thread_count();
-  measures.bfloat16 = has_bfloat16_products();
+  measures.avx512 = has_avx512_products();
   return measures;
 }
 

@@ -19,7 +19,7 @@ struct TextMeasures {
   bool separate_punctuation = false;  // "a dog ." as tokenizers write it, see TextStyle
   bool regression = false;            // the texts have numbers in place of labels
   int processors = 1;                 // that training may use
-  bool bfloat16 = false;              // they have instructions for products in bfloat16
+  bool avx512 = true;                 // they have vectors of 512 bits
 
   // What is said already, and what follows from it is chosen.
   std::optional<bool> validates = {};  // there are texts for validation, or there is to be none

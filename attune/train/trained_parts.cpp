@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "attune/base/fail.h"
 #include "attune/base/glob.h"
@@ -12,40 +13,50 @@
 namespace attune {
 namespace {
 
-class Freezing final : public Visitor {
- public:
-  Freezing(const RunConfig& config, const std::vector<std::string>& new_names)
-      : config_(config), new_names_(new_names), used_(config.train.freeze.size()) {}
-
-  void check() const {
-    for (size_t i = 0; i < used_.size(); ++i)
-      if (!used_[i]) fail<ConfigError>("train.freeze: \"{}\" names no parameter", config_.train.freeze[i]);
-  }
-
- protected:
-  void on_parameter(const std::string& path, Parameter& parameter) override {
-    if (!parameter.defined()) return;
-    const auto [decided, is_new] = frozen_.try_emplace(address_of(parameter), false);
-    if (is_new) decided->second = is_frozen(path);
-    if (decided->second) parameter.trained = false;
-  }
-
- private:
-  bool is_frozen(const std::string& name) {
-    bool frozen = config_.lora.on() && !is_of_adapter(name) && std::ranges::find(new_names_, name) == new_names_.end();
-    for (size_t i = 0; i < used_.size(); ++i) {
-      if (!matches_glob(config_.train.freeze[i], name)) continue;
-      used_[i] = true;
-      frozen = true;
-    }
-    return frozen;
-  }
-
-  const RunConfig& config_;
-  const std::vector<std::string>& new_names_;
-  std::vector<char> used_;
-  std::map<const void*, bool> frozen_;  // by address
+// A parameter with all places that share it.
+struct Shared {
+  std::vector<std::string> names;
+  std::vector<Parameter*> places;
 };
+
+std::vector<Shared> parameters_of(Module& model) {
+  class Collector final : public Visitor {
+   public:
+    std::vector<Shared> found;
+
+   protected:
+    void on_parameter(const std::string& path, Parameter& parameter) override {
+      if (!parameter.defined()) return;
+      const auto [number, is_new] = numbers_.emplace(address_of(parameter), found.size());
+      if (is_new) found.emplace_back();
+      found[number->second].names.push_back(path);
+      found[number->second].places.push_back(&parameter);
+    }
+
+   private:
+    std::map<const void*, size_t> numbers_;  // by address
+  };
+  Collector collector;
+  model.visit(collector);
+  return std::move(collector.found);
+}
+
+void freeze(const RunConfig& config, const std::vector<std::string>& new_names, Module& model) {
+  const std::vector<std::string>& patterns = config.train.freeze;
+  std::vector<char> used(patterns.size());
+  for (const Shared& parameter : parameters_of(model)) {
+    const auto any = [&](const auto& is_so) { return std::ranges::any_of(parameter.names, is_so); };
+    bool frozen = config.lora.on() && !any([&](const std::string& name) {
+                    return is_of_adapter(name) || std::ranges::find(new_names, name) != new_names.end();
+                  });
+    for (size_t i = 0; i < patterns.size(); ++i)
+      if (any([&](const std::string& name) { return matches_glob(patterns[i], name); })) used[i] = frozen = true;
+    if (!frozen) continue;
+    for (Parameter* place : parameter.places) place->trained = false;
+  }
+  for (size_t i = 0; i < used.size(); ++i)
+    if (!used[i]) fail<ConfigError>("train.freeze: \"{}\" names no parameter", patterns[i]);
+}
 
 // The number of the layer in a name, or -1.
 int64_t layer_of(const std::string& name) {
@@ -67,9 +78,7 @@ int64_t depth_of(const std::string& name, const TransformerConfig& model) {
 
 void choose_trained(const RunConfig& config, const std::vector<std::string>& new_names, Module& model) {
   if (config.lora.on()) add_adapters(model, config.lora, config.train.seed);
-  Freezing freezing(config, new_names);
-  model.visit(freezing);
-  freezing.check();
+  freeze(config, new_names, model);
   if (trained_parameters(model).empty()) fail<ConfigError>("train.freeze leaves no parameter to be trained");
 }
 

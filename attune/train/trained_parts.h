@@ -10,7 +10,8 @@
 namespace attune {
 
 /// Adds the adapters of config.lora and freezes parameters: those that train.freeze names and, with adapters, all but
-/// the adapters and `new_names`, which the initial model does not have. A shared parameter has its first name here.
+/// the adapters and `new_names`, which the initial model does not have. A shared parameter has
+/// all of its names here.
 /// Throws ConfigError naming a pattern that names nothing, or when nothing would be trained.
 void choose_trained(const RunConfig& config, const std::vector<std::string>& new_names, Module& model);
 

@@ -14,6 +14,7 @@
 #include "attune/base/process_memory.h"
 #include "attune/hub/adapter_folder.h"
 #include "attune/io/parameter_file.h"
+#include "attune/nn/layer_stack.h"
 #include "attune/optim/schedule.h"
 #include "attune/tensor/buffer.h"
 #include "attune/tensor/device.h"
@@ -56,6 +57,7 @@ class Run {
  private:
   std::optional<int64_t> newest_checkpoint(bool resume);
   std::optional<int64_t> step_to_resume(bool resume);
+  void resolve_precision(const std::optional<int64_t>& resumed);
   bool stop_agreed();
   void share_state();
   void swap_averages();
@@ -115,9 +117,10 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
       checkpoints_(folder / "checkpoints", config.train.keep_checkpoints) {}
 
 void Run::prepare(bool resume) {
-  const RunConfig given = config_;
   if (is_first_) run_folder_.emplace(folder_);
   const std::optional<int64_t> resumed = step_to_resume(resume);
+  resolve_precision(resumed);
+  const RunConfig given = config_;
   make_task(resumed.has_value());
   if (resumed) {
     RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
@@ -152,7 +155,8 @@ void Run::prepare(bool resume) {
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
   report_start();
-  if (const std::string note = precision_note(config_.train.precision); !note.empty()) observer_.on_message(note);
+  if (const std::string note = precision_note(resolved(config_.train.precision)); !note.empty())
+    observer_.on_message(note);
 }
 
 // The first rank looks, and tells the others.
@@ -161,6 +165,21 @@ std::optional<int64_t> Run::step_to_resume(bool resume) {
   int64_t step = found.value_or(-1);
   communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)));
   return step < 0 ? std::nullopt : std::optional(step);
+}
+
+// "auto" becomes one precision for all ranks and for the whole run, also for what is resumed on another machine.
+void Run::resolve_precision(const std::optional<int64_t>& resumed) {
+  PrecisionChoice& precision = config_.train.precision;
+  if (precision != PrecisionChoice::automatic) return;
+  const char* why = "as the run began";
+  if (resumed) precision = precision_of_checkpoint(checkpoints_.file(*resumed));
+  if (precision == PrecisionChoice::automatic) {
+    precision = choice_of(resolved(precision, Device::named(config_.train.device)));
+    communicator_.broadcast(std::as_writable_bytes(std::span(&precision, 1)));
+    why = precision == PrecisionChoice::bfloat16 ? "this processor multiplies it"
+                                                 : "this processor has no instructions for bfloat16";
+  }
+  observer_.on_message(fmt::format("train.precision = \"auto\": {}, {}", enum_name(precision), why));
 }
 
 // Clocks and signals are each rank's own: here all come to go by the same.
@@ -244,6 +263,7 @@ void Run::make_task(bool resumes) {
   }
   require_gradients(task_->model());
   set_activation_checkpointing(task_->model(), config_.train.checkpoint_activations);
+  set_layer_dropout(task_->model(), config_.train.layer_dropout);
   const std::vector<NamedParameter> parameters = trained_parameters(task_->model());
   if (communicator_.size() > 1) {
     ranks_.emplace(communicator_, parameters, config_.train.shard_optimizer);
@@ -309,8 +329,9 @@ void Run::step() {
                                     .epoch = state_.epoch + 1,
                                     .first_batch = state_.batch + 1,
                                     .learning_rate = rate,
-                                    .precision = config_.train.precision,
+                                    .precision = resolved(config_.train.precision),
                                     .label_smoothing = config_.train.label_smoothing,
+                                    .r_drop = config_.train.r_drop,
                                     .seed = config_.train.seed,
                                     .first_forward = forward_of(first_forward, batch_part()),
                                     .ranks = ranks_ ? &*ranks_ : nullptr});

@@ -69,6 +69,9 @@ Json settings(const RunConfig& config) {
   fields["train.label_smoothing"] = config.train.label_smoothing;
   fields["train.mask_probability"] = config.train.mask_probability;
   fields["train.word_dropout"] = config.train.word_dropout;
+  fields["train.subword_sampling"] = config.train.subword_sampling;
+  fields["train.layer_dropout"] = config.train.layer_dropout;
+  fields["train.r_drop"] = config.train.r_drop;
   fields["train.layer_learning_rate_decay"] = config.train.layer_learning_rate_decay;
   fields["train.moving_average"] = config.train.moving_average;
   fields["train.precision"] = enum_name(config.train.precision);
@@ -217,6 +220,16 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
                       {"corpus", write_fields(parts.corpus)},
                       {"training", write_fields(state)}};
   return checkpoint;
+}
+
+PrecisionChoice precision_of_checkpoint(const std::filesystem::path& file) {
+  const std::string where = file.string();
+  const Json stored = checkpoint_state(open_parameters(file));
+  TrainConfig train{.precision = PrecisionChoice::automatic};
+  if (stored.contains("settings"))
+    if (const Json& settings = member(stored, "settings", where); settings.contains("train.precision"))
+      read_fields(Json{{"precision", settings.at("train.precision")}}, train, where + ": settings");
+  return train.precision;
 }
 
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts) {

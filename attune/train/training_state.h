@@ -49,6 +49,10 @@ struct RestoredRun {
 /// something.
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
 
+/// The train.precision of the run until this checkpoint; `automatic` where the file does not say it, as of version
+/// 0.1.0. Throws FileError.
+PrecisionChoice precision_of_checkpoint(const std::filesystem::path& file);
+
 template <class FieldVisitor>
 void visit_fields(TrainingState& s, FieldVisitor& v) {
   v("step", s.step);

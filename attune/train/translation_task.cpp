@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "attune/base/fail.h"
+#include "attune/data/resegmentation.h"
+#include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/text_style_file.h"
 #include "attune/train/batch_loss.h"
@@ -33,16 +35,29 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
     complete_vocab("source_vocab", config_.model.source_vocab, *tokenizers_.source, allowed);
     complete_vocab("target_vocab", config_.model.target_vocab, *tokenizers_.target, allowed);
     model_ = build_transformer(config_.model, config_.train.seed);
+    if (config_.train.subword_sampling > 0)
+      resegmentation_.emplace(*tokenizers_.source, *tokenizers_.target,
+                              ResegmentationOptions{.alpha = config_.train.subword_sampling,
+                                                    .seed = config_.train.seed,
+                                                    .longest = config_.model.longest_sequence()});
   }
 
-  TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
+  TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override {
     const auto [shard, all] = batches_->at(index);
-    const auto size = [&shard = *shard](int32_t i) {
-      const int64_t source = shard.length(i, 0), target = shard.length(i, 1);
+    const auto size = [&, &shard = *shard](int32_t i) {
+      int64_t source = shard.length(i, 0), target = shard.length(i, 1);
+      if (resegmentation_) {
+        const PackedBatch pair = pairs_of(shard, {&i, 1}, forward);
+        source = pair.source_tokens();
+        target = pair.target_tokens();
+      }
       return ExampleSize{.labels = target, .tokens = target, .work = source + target};
     };
     return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-      PackedBatch pairs = pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));
+      PackedBatch pairs = pairs_of(shard, indices, forward);
+      WordDropout words(config_.train.word_dropout, config_.train.seed, forward_of(forward, part));
+      words.hide(pairs.source, *tokenizers_.source);
+      words.hide(pairs.target_input, *tokenizers_.target);
       if (!alignments_) return training_batch(*model_, std::move(pairs));
       PackedLinks links = alignments_->pack(indices, pairs.target_offsets);
       return training_batch(*model_, std::move(pairs),
@@ -61,12 +76,21 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
 
  private:
   void load();
+  PackedBatch pairs_of(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward) const;
 
   TokenizerPair tokenizers_;
   std::optional<TextStyle> source_text_;       // none of text that was prepared
   std::optional<TokenAlignments> alignments_;  // of the examples, with data.train_alignments
+  std::optional<Resegmentation> resegmentation_;
   std::optional<TranslationValidation> validation_;
 };
+
+// As the model reads them in a forward pass, but for word dropout.
+PackedBatch TranslationTask::pairs_of(const TokenShard& shard, std::span<const int32_t> indices,
+                                      uint64_t forward) const {
+  PackedBatch pairs = pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));
+  return resegmentation_ ? (*resegmentation_)(pairs, indices, forward) : pairs;
+}
 
 void TranslationTask::load() {
   const DataConfig& data = config_.data;

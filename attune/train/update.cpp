@@ -74,14 +74,15 @@ std::string not_finite(const char* what, double value, const UpdateInput& input,
 std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam, const UpdateInput& input,
                                                 ExpertBalance& experts, UpdateResult& result) {
   const auto labels = static_cast<double>(result.labels);
+  const double passes = input.r_drop > 0 ? 2 : 1;          // of each label
   const ProductPrecisionScope precision(input.precision);  // ends before the parameters change
   for (size_t i = 0; i < input.batches.size(); ++i) {
     if (!input.batches[i].loss) continue;
     const double share = static_cast<double>(input.batches[i].labels) / labels;
     experts.set_loss_weight(input.ranks != nullptr ? share / input.ranks->communicator().size() : share);
     const DropoutScope dropout({.seed = input.seed, .step = input.first_forward + i});
-    const CrossEntropy cross_entropy =
-        input.batches[i].loss({.label_smoothing = input.label_smoothing, .scale = 1 / labels});
+    const CrossEntropy cross_entropy = input.batches[i].loss(
+        {.label_smoothing = input.label_smoothing, .scale = 1 / (passes * labels), .r_drop = input.r_drop});
     const double loss = cross_entropy.loss.item();
     const bool completes = input.ranks != nullptr && i + 1 == input.batches.size() && std::isfinite(loss);
     LeafObserver observer;
@@ -91,7 +92,7 @@ std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam,
       return not_finite("loss", loss, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)),
                         first_culprit(model, adam, nullptr));
     result.loss += loss * labels;
-    result.nll += cross_entropy.sum_negative_log_likelihood;
+    result.nll += cross_entropy.sum_negative_log_likelihood / passes;
   }
   return std::nullopt;
 }

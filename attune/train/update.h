@@ -28,14 +28,15 @@ struct UpdateInput {
   double learning_rate = 0;
   ProductPrecision precision = ProductPrecision::float32;  // of the matrix products, forward and backward
   double label_smoothing = 0;
+  double r_drop = 0;              // see CrossEntropyOptions; above 0, each batch passes through the model twice
   uint64_t seed = 1;              // of dropout, with ...
   uint64_t first_forward = 0;     // ... the number of the first forward pass, unique in the run and among the ranks
   DataParallel* ranks = nullptr;  // that work on the same batches
 };
 
 struct UpdateResult {
-  double loss = 0;  // sum over the labels, label-smoothed
-  double nll = 0;   // the same without smoothing
+  double loss = 0;  // sum over the labels, label-smoothed; with r_drop the mean of both passes and the divergence
+  double nll = 0;   // the same without smoothing and divergence
   int64_t labels = 0;
   int64_t tokens = 0;
   double gradient_norm = 0;     // of the mean over labels, before clipping

@@ -5,8 +5,8 @@
   bench/compare/export_check.py                              # models that are trained here for a few steps
   bench/compare/export_check.py --models FOLDER              # and each folder of the hub in FOLDER
 
-A preset is trained by the command line with a tokenizer of its own, and exported; logits are Attune's. A folder of the
-hub is exported in two ways, and logits are transformers' of the folder itself:
+A preset, or one with experts or with latent attention, is trained by the command line with a tokenizer of its own, and
+exported; logits are Attune's. A folder of the hub is exported in two ways, and logits are transformers' of the folder itself:
 
   copy      attune export FOLDER: the same tensors to the bit
   anew      attune export FOLDER --family ITS_OWN: by way of Attune's configuration and table of names
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import attune
 import numpy as np
@@ -136,18 +137,38 @@ def check_hub_folder(o: argparse.Namespace, folder: Path, work: Path) -> str:
     return ", ".join(results)
 
 
-# Presets with the kind of tokenizer that each is tried with, and what is set beside SIZES.
-PRESETS = {
-    "llama-style-small": ("bpe", []),
-    "gpt2-124m": ("unigram", []),
-    "gpt-char": ("characters", ["model.context_length=256", "data.text_unit=line"]),
-    "bert-tiny": ("unigram", []),
-    "marian-base": ("unigram", []),
+class Trained(NamedTuple):
+    preset: str
+    tokenizer: str
+    settings: list[str] = []  # beside SIZES and STEPS
+
+
+EXPERTS = "kind='experts',experts=6,experts_per_token=2,d_ff=48"
+LATENT = "kind='latent',latent_dim=24,query_latent_dim=32,latent_norm=true,head_dim=16,value_dim=16,rotary_dim=8"
+MODELS = {
+    "llama-style-small": Trained("llama-style-small", "bpe"),
+    "gpt2-124m": Trained("gpt2-124m", "unigram"),
+    "gpt-char": Trained("gpt-char", "characters", ["model.context_length=256", "data.text_unit=line"]),
+    "bert-tiny": Trained("bert-tiny", "unigram"),
+    "bert-base": Trained("bert-base", "unigram"),
+    "marian-base": Trained("marian-base", "unigram"),
+    "experts": Trained("llama-style-small", "bpe", [f"model.feed_forward={{{EXPERTS}}}"]),
+    "latent": Trained("llama-style-small", "bpe", [f"model.attention={{{LATENT}}}"]),
+    "latent-experts": Trained(
+        "llama-style-small",
+        "bpe",
+        [
+            "model.layers=3",
+            f"model.attention={{{LATENT}}}",
+            f"model.feed_forward={{{EXPERTS},dense_layers=[0],shared_experts=1,scores='sigmoid',groups=3,top_groups=2,"
+            "group_score='sum_of_two',choice_bias=true,weight_scale=2.5,balance_loss=0,bias_rate=0.1}",
+        ],
+    ),
 }
 
 
-def trained(o: argparse.Namespace, preset: str, data: Path, out: Path) -> Path:
-    kind, more = PRESETS[preset]
+def trained(o: argparse.Namespace, model: str, data: Path, out: Path) -> Path:
+    preset, kind, more = MODELS[model]
     settings = [*SIZES, *STEPS, *more, f"data.tokenizer_type={kind}", *data_settings(preset, data)]
     if kind in ("bpe", "unigram"):
         settings.append("data.vocab_size=300")
@@ -172,8 +193,8 @@ def make_data(o: argparse.Namespace, folder: Path) -> None:
     (folder / "labelled.tsv").write_text("".join(f"{'ab'[i % 2]}\t{line}\n" for i, line in enumerate(lines)))
 
 
-def check_preset(o: argparse.Namespace, preset: str, data: Path, work: Path) -> str:
-    own = trained(o, preset, data, work / "run")
+def check_trained(o: argparse.Namespace, name: str, data: Path, work: Path) -> str:
+    own = trained(o, name, data, work / "run")
     said = json.loads(command(o, "export", own, "--out", work / "out", "--json"))
     model = model_of(work / "out")
     ids = sequences(model.config.vocab_size)
@@ -186,7 +207,7 @@ def check_preset(o: argparse.Namespace, preset: str, data: Path, work: Path) -> 
 def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--models", type=Path, help="a folder of folders of the hub")
-    p.add_argument("--preset", action="append", help=f"of {', '.join(PRESETS)}; may be given several times [all]")
+    p.add_argument("--trained", action="append", help=f"of {', '.join(MODELS)}; may be given several times [all]")
     p.add_argument("--tolerance", type=float, default=1e-4)
     p.add_argument("--attune", default="build/release/attune", help="the binary")
     return p.parse_args()
@@ -201,7 +222,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         temporary = Path(name)
         make_data(o, temporary)
-        checks = [(preset, lambda work, p=preset: check_preset(o, p, temporary, work)) for preset in o.preset or PRESETS]
+        checks = [(name, lambda work, n=name: check_trained(o, n, temporary, work)) for name in o.trained or MODELS]
         checks += [(folder.name, lambda work, f=folder: check_hub_folder(o, f, work)) for folder in folders]
         for i, (what, check) in enumerate(checks):
             work = temporary / str(i)

@@ -41,15 +41,37 @@ def reduce_seconds(size, link, nodes):
     return 2 * (nodes - 1) / nodes * size / link.bandwidth + 2 * delays * link.delay
 
 
+@dataclasses.dataclass
+class Gpus:
+    """Machines of eight GPUs, each GPU with a network card of its own: sums are formed within a machine first, and each
+    GPU then exchanges its eighth with the GPUs of its number elsewhere."""
+    inside: Link
+    between: Link
+    machine: int = 8
+
+    def reduce_seconds(self, size, gpus):
+        local, machines = min(gpus, self.machine), math.ceil(gpus / self.machine)
+        ring = 2 * (local - 1) / local * size / self.inside.bandwidth + 2 * (local - 1) * self.inside.delay
+        if machines == 1:
+            return ring
+        tree = 2 * math.ceil(math.log2(machines)) * self.between.delay
+        return ring + 2 * (machines - 1) / machines * size / local / self.between.bandwidth + tree
+
+    @property
+    def delay(self):  # of one number
+        return self.between.delay
+
+
 def step(run, link, nodes):
     """(seconds, of them waiting for communication, seconds of communication)"""
     if nodes == 1:
         return run.compute, 0.0, 0.0
     size = 4 * run.parameters
     buckets = max(1, math.ceil(size / run.bucket()))
-    communication = buckets * reduce_seconds(size / buckets, link, nodes)
+    reduce = link.reduce_seconds if isinstance(link, Gpus) else lambda bytes, n: reduce_seconds(bytes, link, n)
+    communication = buckets * reduce(size / buckets, nodes)
     last = min(size, run.last_bucket or size / buckets)
-    tail = reduce_seconds(last, link, nodes)  # begins when backward ends
+    tail = reduce(last, nodes)  # begins when backward ends
     window = run.backward * run.compute * (1 - 1 / buckets)  # between the first bucket's start and backward's end
     exposed = max(tail, communication - window)
     agreement = 2 * math.ceil(math.log2(nodes)) * link.delay  # loss, norm and the request to stop
@@ -75,9 +97,14 @@ def main():
     parser.add_argument("--microseconds", type=float, default=50, help="delay between two nodes")
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 4, 8, 16, 64, 256, 1000, 1024])
     parser.add_argument("--fixed-batch", action="store_true", help="the tokens are those of all nodes together")
+    parser.add_argument("--gpus", action="store_true", help="nodes are GPUs, eight in a machine: NVLink, InfiniBand")
+    parser.add_argument("--nvlink", type=float, default=450, help="gigabytes a second each way of a GPU")
+    parser.add_argument("--nvlink-microseconds", type=float, default=5, help="delay of a hop within a machine")
     options = parser.parse_args()
     run = Run(parameters=options.parameters, compute=options.tokens / options.tokens_per_second)
     link = Link(bandwidth=options.gigabits * 1e9 / 8, delay=options.microseconds * 1e-6)
+    if options.gpus:
+        link = Gpus(inside=Link(options.nvlink * 1e9, options.nvlink_microseconds * 1e-6), between=link)
     table(run, link, options.nodes, grows=not options.fixed_batch)
 
 

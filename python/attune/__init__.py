@@ -38,6 +38,7 @@ from ._core import (
     precision,
     quantize,
     regression_scores,
+    ter,
     thread_count,
     threads,
 )
@@ -47,7 +48,7 @@ from ._options import ClassifyOptions, EmbedOptions, GenerateOptions, TranslateO
 from ._pictures import AttentionPicture, Curves, attention, training_curves
 from ._pipeline import pipeline
 from ._streams import Stream
-from ._text_generator import GenerationStep, TextGenerator
+from ._text_generator import GenerationStep, PredictionScores, TextGenerator
 from ._trainer import Trainer
 from ._translator import TranslationScores, Translator
 
@@ -75,6 +76,7 @@ __all__ = [
     "Model",
     "NumericError",
     "Prediction",
+    "PredictionScores",
     "QuantizedModel",
     "RegressionScores",
     "RunConfig",
@@ -108,6 +110,7 @@ __all__ = [
     "precision",
     "quantize",
     "regression_scores",
+    "ter",
     "thread_count",
     "threads",
     "training_curves",

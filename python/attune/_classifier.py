@@ -1,24 +1,29 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from . import _core
 from ._core import Interrupt
-from ._options import ClassifyOptions, Path, Precision, Progress, chunks, plain, reporting
-from ._streams import in_thread
+from ._options import ClassifyOptions, Path, Precision, Progress, plain, reporting
+from ._streams import Stream, in_thread, stream_of
 
-Text = str | tuple[str, str]
+Text = str | tuple[str, str]  # a tuple: a pair of texts
+Texts = Sequence[str] | Sequence[tuple[str, str]]
 
 
 class ClassifierScores(TypedDict):
+    """How well a classifier labels texts; the scores are in [0, 1]."""
+
     accuracy: float
     macro_f1: float
     predictions: list[str]
 
 
 class RegressionScores(TypedDict):
+    """How well a regression gives texts numbers."""
+
     mean_squared_error: float
     pearson: float
     spearman: float
@@ -47,8 +52,8 @@ class Classifier:
     May be used by several threads at once.
     """
 
-    def __init__(self, model: Path, *, precision: Precision = "float32") -> None:
-        self._classifier = _core.Classifier(str(model), precision)
+    def __init__(self, model: Path, *, precision: Precision = "float32", device: str = "cpu") -> None:
+        self._classifier = _core.Classifier(str(model), precision, device)
         self._labels = list(self._classifier.labels)
 
     @property
@@ -72,7 +77,7 @@ class Classifier:
     @overload
     def classify(
         self,
-        texts: Sequence[str] | Sequence[tuple[str, str]],
+        texts: Texts,
         *,
         progress: Progress = False,
         interrupt: Interrupt | None = None,
@@ -80,40 +85,61 @@ class Classifier:
     ) -> list[Prediction]: ...
     def classify(
         self,
-        texts: Text | Sequence[str] | Sequence[tuple[str, str]],
+        texts: Text | Texts,
         *,
         progress: Progress = False,
         interrupt: Interrupt | None = None,
         **options: Unpack[ClassifyOptions],
     ) -> Prediction | list[Prediction]:
         """Returns the labels of one text, or of each of a list. A tuple is a pair of texts that are read together: a
-        question and an answer. A result does not depend on the other texts."""
+        question and an answer. A result does not depend on the other texts. Throws DataError for a list of both kinds,
+        ConfigError for options that do not fit, Interrupted after interrupt.set()."""
         alone = isinstance(texts, (str, tuple))
         items: list[Text] = [texts] if isinstance(texts, (str, tuple)) else list(texts)
+        single = [item for item in items if isinstance(item, str)]
+        pairs = [_core.TextPair(*item) for item in items if not isinstance(item, str)]
+        if single and pairs:
+            raise _core.DataError(f"classify: {len(single)} texts and {len(pairs)} pairs, needs one kind")
         with reporting(progress, "classify") as report:
-            if items and isinstance(items[0], tuple):
-                pairs = [_core.TextPair(*item) for item in items]
+            if pairs:
                 found = self._classifier.classify_pairs(pairs, plain(options), report, interrupt)
             else:
-                found = self._classifier.classify([str(i) for i in items], plain(options), report, interrupt)
+                found = self._classifier.classify(single, plain(options), report, interrupt)
         predictions = [self._prediction(one) for one in found]
         return predictions[0] if alone else predictions
 
+    @overload
+    async def classify_async(self, texts: Text, **options: Unpack[ClassifyOptions]) -> Prediction: ...  # type: ignore[overload-overlap]
+    @overload
+    async def classify_async(self, texts: Texts, **options: Unpack[ClassifyOptions]) -> list[Prediction]: ...
     async def classify_async(
-        self, texts: Sequence[str] | Sequence[tuple[str, str]], **options: Unpack[ClassifyOptions]
-    ) -> list[Prediction]:
+        self, texts: Text | Texts, **options: Unpack[ClassifyOptions]
+    ) -> Prediction | list[Prediction]:
         """classify() that other tasks run beside. Cancelling the task ends the work."""
-        return await in_thread(lambda end: self.classify(texts, interrupt=end, **options))
+        items: Any = [texts] if isinstance(texts, (str, tuple)) else texts
+        found: list[Prediction] = await in_thread(lambda end: self.classify(items, interrupt=end, **options))
+        return found[0] if isinstance(texts, (str, tuple)) else found
 
-    def classify_iterable(self, texts: Iterable[str], **options: Unpack[ClassifyOptions]) -> Iterator[Prediction]:
-        """classify() for more texts than memory holds."""
-        for batch in chunks(texts, 16 * options.get("batch_texts", 64)):
-            yield from self.classify(batch, **options)
+    def classify_iterable(
+        self, texts: Iterable[str] | Iterable[tuple[str, str]], **options: Unpack[ClassifyOptions]
+    ) -> Stream[Prediction, None]:
+        """classify() for more texts, or pairs, than memory holds, in their order: for or async for over the result.
+        `texts` is read on another thread, two pieces of 16 * batch_texts ahead at most. Leaving the loop ends the work.
+
+        >>> classifier = Classifier(classification_model)
+        >>> sum(1 for _ in classifier.classify_iterable("a b" for _ in range(100)))
+        100
+        """
+
+        def call(piece: list[Any], interrupt: Interrupt) -> list[Prediction]:
+            return self.classify(piece, interrupt=interrupt, **options)
+
+        return stream_of(call, texts, 16 * options.get("batch_texts", 64))
 
     @overload
     def evaluate(
         self,
-        texts: Sequence[str],
+        texts: Texts,
         labels: Sequence[str],
         *,
         progress: Progress = False,
@@ -122,7 +148,7 @@ class Classifier:
     @overload
     def evaluate(
         self,
-        texts: Sequence[str],
+        texts: Texts,
         labels: Sequence[float],
         *,
         progress: Progress = False,
@@ -130,7 +156,7 @@ class Classifier:
     ) -> RegressionScores: ...
     def evaluate(
         self,
-        texts: Sequence[str],
+        texts: Texts,
         labels: Sequence[str] | Sequence[float],
         *,
         progress: Progress = False,

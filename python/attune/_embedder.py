@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from . import _core
 from ._core import Interrupt, Tensor
-from ._options import EmbedOptions, Path, Precision, Progress, chunks, plain, reporting
-from ._streams import in_thread
+from ._options import EmbedOptions, Path, Precision, Progress, plain, reporting
+from ._streams import Stream, in_thread, stream_of
 
 
 class Embedder:
@@ -22,8 +22,8 @@ class Embedder:
     May be used by several threads at once.
     """
 
-    def __init__(self, model: Path, *, precision: Precision = "float32") -> None:
-        self._embedder = _core.Embedder(str(model), precision)
+    def __init__(self, model: Path, *, precision: Precision = "float32", device: str = "cpu") -> None:
+        self._embedder = _core.Embedder(str(model), precision, device)
 
     def embed(
         self,
@@ -44,12 +44,20 @@ class Embedder:
         """embed() that other tasks run beside. Cancelling the task ends the work."""
         return await in_thread(lambda end: self.embed(texts, interrupt=end, **options))
 
-    def embed_iterable(self, texts: Iterable[str], **options: Unpack[EmbedOptions]) -> Iterator[Tensor]:
-        """embed() for more texts than memory holds: a tensor [dimension] for each."""
-        for batch in chunks(texts, 16 * options.get("batch_texts", 64)):
-            vectors = self.embed(batch, **options)
-            for row in range(len(vectors)):
-                yield vectors.rows(row, row + 1).reshape([-1])
+    def embed_iterable(self, texts: Iterable[str], **options: Unpack[EmbedOptions]) -> Stream[Tensor, None]:
+        """embed() for more texts than memory holds: a tensor [dimension] for each, in their order, by for or async for.
+        `texts` is read on another thread, two pieces of 16 * batch_texts ahead at most. Leaving the loop ends the work.
+
+        >>> embedder = Embedder(embedding_model)
+        >>> sum(1 for _ in embedder.embed_iterable("a b" for _ in range(100)))
+        100
+        """
+
+        def call(piece: list[str], interrupt: Interrupt) -> list[Tensor]:
+            vectors = self.embed(piece, interrupt=interrupt, **options)
+            return [vectors.rows(row, row + 1).reshape([-1]) for row in range(len(piece))]
+
+        return stream_of(call, texts, 16 * options.get("batch_texts", 64))
 
     def dimension(self, **options: Unpack[EmbedOptions]) -> int:
         """How many numbers a vector has."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from os import PathLike
 from typing import Any, Literal, TypedDict, TypeVar, Union
 
 Path = Union[str, "PathLike[str]"]
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "auto"]
 Progress = Union[bool, Callable[[int, int], object]]
 T = TypeVar("T")
 
@@ -17,6 +17,7 @@ T = TypeVar("T")
 class CallOptions(TypedDict, total=False):
     """What every call that decodes takes."""
 
+    adapter: str  # one of `adapters` of the model; "": the model as it is
     threads: int  # that the call works with; 0: as many as thread_count()
     timeout_seconds: float  # the call ends after so long, with what it has; 0: no limit
 
@@ -128,6 +129,11 @@ def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk
+
+
+def names_of_folders(adapters: Mapping[str, Path] | None) -> dict[str, str]:
+    """Adapters as the bindings take them."""
+    return {name: str(folder) for name, folder in (adapters or {}).items()}
 
 
 def plain(options: Any) -> dict[str, Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Generic, TypeVar
 
 from . import _core
+from ._options import chunks
 
 T = TypeVar("T")
 R = TypeVar("R")
+Item = TypeVar("Item")
 
 
 class _Channel(Generic[T, R]):
@@ -24,7 +26,7 @@ class _Channel(Generic[T, R]):
         self._most = most  # items that wait; 0: any number
         self._items: deque[T] = deque()
         self._changed = threading.Condition()
-        self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self.ended = False
         self.error: BaseException | None = None
         self.result: R | None = None
@@ -35,13 +37,13 @@ class _Channel(Generic[T, R]):
             while self._most and len(self._items) >= self._most and not self._abandoned():
                 self._changed.wait(0.05)
             self._items.append(item)
-            self._wake()
+            self._wake(1)  # the task that has waited longest
         self._abandoned()
 
     def end(self, result: R | None, error: BaseException | None) -> None:
         with self._changed:
             self.result, self.error, self.ended = result, error, True
-            self._wake()
+            self._wake(len(self._waiting))
 
     def get(self) -> T:
         """Throws StopIteration at the end, and the error of the work."""
@@ -61,7 +63,7 @@ class _Channel(Generic[T, R]):
                     except StopIteration:
                         raise StopAsyncIteration from None
                 future = loop.create_future()
-                self._waiting = (loop, future)
+                self._waiting.append((loop, future))
             await future
 
     def _take(self) -> T:
@@ -73,11 +75,10 @@ class _Channel(Generic[T, R]):
             raise error
         raise StopIteration
 
-    def _wake(self) -> None:
+    def _wake(self, tasks: int) -> None:
         self._changed.notify_all()
-        if self._waiting is not None:
-            loop, future = self._waiting
-            self._waiting = None
+        woken, self._waiting = self._waiting[:tasks], self._waiting[tasks:]
+        for loop, future in woken:  # who finds nothing waits again
             try:
                 loop.call_soon_threadsafe(_finish, future)
             except RuntimeError:  # the loop is closed
@@ -104,7 +105,15 @@ def _work(channel: _Channel[T, R], run: Callable[[Callable[[T], None], _core.Int
 
 class Stream(Generic[T, R]):
     """What a call gives while it works: an iterator, and an asynchronous one. Leaving the loop, `close()`, the end of a
-    `with` block and the end of the task that waits cancel the work. `result` is what the call returns in the end."""
+    `with` block, the end of the task that waits and Ctrl-C cancel the work. Several tasks may read one stream: each item
+    goes to one of them. `result` is what the call returns in the end.
+
+    >>> generator = TextGenerator(language_model)
+    >>> with generator.stream("a b", max_tokens=4) as stream:
+    ...     text = "".join(stream)
+    >>> text == stream.result.text
+    True
+    """
 
     def __init__(self, run: Callable[[Callable[[T], None], _core.Interrupt], R], most: int = 0) -> None:
         self._channel: _Channel[T, R] = _Channel(most)
@@ -125,7 +134,13 @@ class Stream(Generic[T, R]):
         return self
 
     def __next__(self) -> T:
-        return self._channel.get()
+        try:
+            return self._channel.get()
+        except StopIteration:
+            raise
+        except BaseException:  # KeyboardInterrupt: nobody reads on
+            self._channel.interrupt.set()
+            raise
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self
@@ -133,7 +148,9 @@ class Stream(Generic[T, R]):
     async def __anext__(self) -> T:
         try:
             return await self._channel.get_async()
-        except asyncio.CancelledError:
+        except StopAsyncIteration:
+            raise
+        except BaseException:  # CancelledError too
             self._channel.interrupt.set()
             raise
 
@@ -159,6 +176,22 @@ class Stream(Generic[T, R]):
             self._channel.interrupt.set()
 
 
+def stream_of(
+    call: Callable[[list[Item], _core.Interrupt], Iterable[T]], items: Iterable[Item], at_once: int
+) -> Stream[T, None]:
+    """The results of a call for more items than memory holds. The items are read on another thread, `at_once` for each
+    call; at most so many results wait to be read."""
+
+    def run(put: Callable[[T], None], interrupt: _core.Interrupt) -> None:
+        for piece in chunks(items, at_once):
+            for result in call(piece, interrupt):
+                put(result)
+            if interrupt.is_set():
+                return
+
+    return Stream(run, most=at_once)
+
+
 async def in_thread(run: Callable[[_core.Interrupt], R]) -> R:
     """Awaits a call on another thread. A task that is cancelled ends the call and then itself."""
     interrupt = _core.Interrupt()
@@ -173,4 +206,4 @@ async def in_thread(run: Callable[[_core.Interrupt], R]) -> R:
         raise
 
 
-__all__ = ["Stream", "in_thread"]
+__all__ = ["Stream", "in_thread", "stream_of"]

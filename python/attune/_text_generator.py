@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Unpack, overload
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path as FilePath
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 from . import _core
 from ._core import GeneratedText, Interrupt
-from ._options import GenerateOptions, Path, Precision, Progress, chunks, plain, reporting
-from ._streams import Stream, in_thread
+from ._options import GenerateOptions, Path, Precision, Progress, names_of_folders, plain, reporting
+from ._streams import Stream, in_thread, stream_of
+from ._text_files import as_written
 
 
 class GenerationStep(NamedTuple):
@@ -17,10 +21,23 @@ class GenerationStep(NamedTuple):
     token: str  # as people see it
 
 
+class PredictionScores(TypedDict):
+    """How well a language model predicts a text."""
+
+    nll: float  # negative log likelihood, nats a token
+    perplexity: float  # exp(nll)
+    bits_per_byte: float  # of the text, comparable between vocabularies
+    accuracy: float  # share of tokens that are the likeliest
+    tokens: int  # that are predicted
+    documents: int
+
+
 class TextGenerator:
     """A language model with its tokenizer: text that continues a prompt.
 
-    `model` is a model folder, Attune's or one of the Hugging Face hub.
+    `model` is a model folder, Attune's or one of the Hugging Face hub. `adapters` are folders in PEFT's format by the
+    names that calls choose one by (adapter="legal"); they lie beside the weights of one model, and calls with different
+    ones are decoded together. Throws FileError and ConfigError.
 
     >>> generator = TextGenerator(language_model)
     >>> generator.generate("a b", max_tokens=4, seed=7).finish_reason in ("eos", "length")
@@ -31,10 +48,25 @@ class TextGenerator:
     May be used by several threads at once: their calls are decoded together.
     """
 
-    def __init__(self, model: Path, *, precision: Precision = "float32", cache_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        model: Path,
+        *,
+        precision: Precision = "float32",
+        cache_bytes: int = 0,
+        device: str = "cpu",
+        adapters: Mapping[str, Path] | None = None,
+    ) -> None:
         self._folder = str(model)
-        self._generator = _core.TextGenerator(self._folder, precision, cache_bytes)
+        self._precision = precision
+        self._device = device
+        self._generator = _core.TextGenerator(self._folder, precision, cache_bytes, device, names_of_folders(adapters))
         self._template: _core.ChatTemplate | None = None
+
+    @property
+    def adapters(self) -> list[str]:
+        """The names that calls choose from."""
+        return self._generator.adapters
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -157,17 +189,70 @@ class TextGenerator:
 
     def generate_iterable(
         self, prompts: Iterable[str], **options: Unpack[GenerateOptions]
-    ) -> Iterator[GeneratedText]:
-        """generate() for more prompts than memory holds."""
-        for batch in chunks(prompts, 8 * options.get("batch_texts", 32)):
-            yield from self.generate(batch, **options)
+    ) -> Stream[GeneratedText, None]:
+        """generate() for more prompts than memory holds, in their order: for or async for over the result. `prompts` is
+        read on another thread, two pieces of 8 * batch_texts ahead at most. Leaving the loop ends the work.
+
+        >>> generator = TextGenerator(language_model)
+        >>> sum(1 for _ in generator.generate_iterable(("a b" for _ in range(3)), max_tokens=2))
+        3
+        """
+
+        def call(piece: list[str], interrupt: Interrupt) -> list[GeneratedText]:
+            return self.generate(piece, interrupt=interrupt, **options)
+
+        return stream_of(call, prompts, 8 * options.get("batch_texts", 32))
+
+    def evaluate(
+        self,
+        text: str | Sequence[str] | Sequence[tuple[str, str]] | PathLike[str],
+        *,
+        stride: int = 0,
+        interrupt: Interrupt | None = None,
+    ) -> PredictionScores:
+        """How well the model, without an adapter, predicts a text, as `attune evaluate --data` measures it.
+
+        `text` is a file (a pathlib.Path), plain or gzip, that is read as the model's training text was (data.text_unit),
+        or what would stand in such a file: one text, or the lines, paragraphs or (prompt, answer) of one. The model
+        reads it in windows of its context that advance by `stride` tokens; 0: by the context. Throws DataError for a
+        text without tokens to predict, ConfigError for a stride out of range, Interrupted after interrupt.set().
+
+        >>> generator = TextGenerator(language_model)
+        >>> scores = generator.evaluate(["a b c", "b c d"])
+        >>> scores["perplexity"] > 1
+        True
+        """
+        if isinstance(text, PathLike):
+            return self._evaluate_file(FilePath(text), stride, interrupt)
+        with TemporaryDirectory() as folder:
+            file = FilePath(folder) / "text"
+            with open(file, "w", encoding="utf-8", newline="") as written:
+                if isinstance(text, str):
+                    written.write(text)
+                else:
+                    written.writelines(as_written(one, self._generator.text_unit) for one in text)
+            return self._evaluate_file(file, stride, interrupt)
+
+    def _evaluate_file(self, file: FilePath, stride: int, interrupt: Interrupt | None) -> PredictionScores:
+        scores = _core.evaluate_language_model(
+            self._folder, file, stride, self._precision, self._device, interrupt
+        )
+        return {
+            "nll": scores.nll,
+            "perplexity": scores.perplexity,
+            "bits_per_byte": scores.bits_per_byte,
+            "accuracy": scores.accuracy,
+            "tokens": scores.tokens,
+            "documents": scores.documents,
+        }
 
     def apply_chat_template(
         self, messages: list[dict[str, Any]], *, add_generation_prompt: bool = True, **variables: Any
     ) -> str:
         """Writes a conversation as the model reads it, with the template of its folder: a prompt for generate() with
-        prompts_have_special_tokens=True, since the template writes bos and the like itself. `messages` are dicts with "role" and "content"; `variables` are what the template uses beside them. Throws
-        ConfigError for a folder without a template."""
+        prompts_have_special_tokens=True, since the template writes bos and the like itself. `messages` are dicts with
+        "role" and "content"; `variables` are what the template uses beside them. Throws ConfigError for a folder
+        without a template."""
         if self._template is None:
             self._template = _core.ChatTemplate.load(self._folder)
         if self._template is None:

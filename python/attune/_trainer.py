@@ -9,9 +9,12 @@ from . import _core
 from ._core import Interrupt, RunConfig, StartReport, StepReport, TrainingResult, ValidationReport
 from ._options import Path
 from ._pictures import Curves, training_curves
+from ._text_files import write_examples
 
-Example = str | tuple[str, str] | tuple[float, str]
+Example = str | tuple[str, str] | tuple[float, str] | tuple[str, str, str] | tuple[float, str, str]
 Config = Mapping[str, Mapping[str, Any]]
+
+_FILES = ("train_source", "train_target", "valid_source", "valid_target", "train_files", "valid_files")
 
 
 class Trainer:
@@ -24,8 +27,15 @@ class Trainer:
     that they may be larger than memory. Their examples are
 
         encoder_decoder       (source, target)
-        encoder_classifier    (label, text), or (number, text) for regression: model.label_scores "none"
+        encoder_classifier    (label, text), or (label, text, second text) for pairs; a number in the label's place for
+                              regression: model.label_scores "none"
+        decoder_lm            text, or (prompt, answer), of which the answer is learned
         the others            text
+
+    `automatic`: what `config` and `preset` leave open is chosen from the amount of text, as `attune train --source` (or
+    --labelled, --text) does; `choices` then has (key, value, reason) of it, and the text is read once to count it. The
+    text is of model.architecture, and `config` is a dict. Throws ConfigError naming the key, and DataError for an
+    example of another form.
 
     >>> trainer = Trainer(
     ...     {"model": {"architecture": "decoder_lm", "d_model": 16, "heads": 2, "layers": 1, "d_ff": 32},
@@ -47,17 +57,31 @@ class Trainer:
         preset: str = "",
         train_data: Iterable[Example] | None = None,
         valid_data: Iterable[Example] | None = None,
+        automatic: bool = False,
     ) -> None:
         self.folder = FilePath(folder)
         file, sections = ("", config) if isinstance(config, Mapping) else (str(config), {})
         chosen = {name: dict(keys) for name, keys in sections.items()}
-        architecture = _core.RunConfig(file, chosen, preset).architecture
-        data = chosen.setdefault("data", {})
+        written = self._write(RunConfig(file, chosen, preset), train_data, valid_data)
+        self.choices: list[tuple[str, Any, str]] = []
+        if automatic:
+            self.config, self.choices = _chosen_for_text(file, chosen, preset, written)
+        else:
+            chosen["data"] = chosen.get("data", {}) | written
+            self.config = RunConfig(file, chosen, preset)
+        self._interrupt = Interrupt()
+
+    def _write(
+        self, config: RunConfig, train_data: Iterable[Example] | None, valid_data: Iterable[Example] | None
+    ) -> dict[str, Any]:
+        """Writes the iterables into files; returns the keys of [data] that name them."""
+        folder, architecture = FilePath(f"{self.folder}.data"), config.architecture
+        text_unit = config.to_dict()["data"].get("text_unit", "stream")
+        written: dict[str, Any] = {}
         for kind, examples in (("train", train_data), ("valid", valid_data)):
             if examples is not None:
-                data.update(_write_examples(FilePath(f"{self.folder}.data"), kind, architecture, examples))
-        self.config = RunConfig(file, chosen, preset)
-        self._interrupt = Interrupt()
+                written |= write_examples(folder, kind, architecture, text_unit, examples)
+        return written
 
     @property
     def model_folder(self) -> FilePath:
@@ -110,6 +134,18 @@ class Trainer:
         return training_curves(self.folder)
 
 
+def _chosen_for_text(
+    file: str, sections: dict[str, dict[str, Any]], preset: str, written: dict[str, Any]
+) -> tuple[RunConfig, list[tuple[str, Any, str]]]:
+    if file:
+        raise _core.ConfigError(f"{file}: with automatic, config is a dict of sections")
+    architecture = RunConfig("", sections, preset).architecture
+    data = sections.get("data", {})
+    files = {key: data.pop(key) for key in _FILES if key in data}
+    text = {"model": {"architecture": architecture}, "data": files | written}
+    return RunConfig.automatic(text, sections, preset)
+
+
 class _Bar:
     def __init__(self) -> None:
         from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
@@ -141,32 +177,3 @@ def _both(
         second(report)
 
     return call
-
-
-def _line(text: str) -> str:
-    if "\n" in text or "\r" in text:
-        raise _core.DataError(f"an example has a line end: {text[:80]!r}")
-    return text + "\n"
-
-
-def _write_examples(folder: FilePath, kind: str, architecture: str, examples: Iterable[Any]) -> dict[str, Any]:
-    """Writes the files of one side; returns the keys of [data] that name them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if architecture == "encoder_decoder":
-        source, target = folder / f"{kind}.source", folder / f"{kind}.target"
-        with open(source, "w", encoding="utf-8") as sources, open(target, "w", encoding="utf-8") as targets:
-            for one, other in examples:
-                sources.write(_line(one))
-                targets.write(_line(other))
-        return {f"{kind}_source": [str(source)], f"{kind}_target": [str(target)]}
-    if architecture == "encoder_classifier":
-        path = folder / f"{kind}.jsonl"
-        with open(path, "w", encoding="utf-8") as lines:
-            for label, text in examples:
-                lines.write(json.dumps({"label": label, "text": text}) + "\n")
-        return {f"{kind}_files": [str(path)], "format": "jsonl", "label_field": "label", "text_field": "text"}
-    path = folder / f"{kind}.txt"
-    with open(path, "w", encoding="utf-8") as lines:
-        for text in examples:
-            lines.write(text.rstrip("\n") + "\n")
-    return {f"{kind}_files": [str(path)]}

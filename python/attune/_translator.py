@@ -1,19 +1,23 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, TypedDict, Unpack, overload
 
 from . import _core
 from ._core import Interrupt, ScoredText, Translation
-from ._options import Path, Precision, Progress, TranslateOptions, chunks, plain, reporting
+from ._options import Path, Precision, Progress, TranslateOptions, chunks, names_of_folders, plain, reporting
 from ._streams import Stream, in_thread
 
 _SENTENCES_AT_ONCE = 256  # that translate_iterable() reads: sentences of similar length are translated together
 
 
 class TranslationScores(TypedDict):
+    """How near translations are to references, in percent."""
+
     bleu: float
     chrf: float
+    ter: float
     translations: list[str]
 
 
@@ -21,7 +25,9 @@ class Translator:
     """An encoder-decoder model with its tokenizers: text in, text out.
 
     `model` is a model folder, Attune's or one of the Hugging Face hub, or a list of folders that translate together.
-    A folder is mapped, so that loading takes little time and processes share one copy.
+    A folder is mapped, so that loading takes little time and processes share one copy. `adapters` are folders in PEFT's
+    format by the names that calls choose one by (adapter="medical"); they lie beside the weights of one model, and calls
+    with different ones are decoded together. Throws FileError and ConfigError.
 
     >>> translator = Translator(translation_model)
     >>> len(translator.translate(["a b", "c d e"], beam_size=2, n_best=2))
@@ -31,10 +37,21 @@ class Translator:
     """
 
     def __init__(
-        self, model: Path | Sequence[Path], *, precision: Precision = "float32", cache_bytes: int = 0
+        self,
+        model: Path | Sequence[Path],
+        *,
+        precision: Precision = "float32",
+        cache_bytes: int = 0,
+        device: str = "cpu",
+        adapters: Mapping[str, Path] | None = None,
     ) -> None:
-        folders = [str(folder) for folder in model] if isinstance(model, (list, tuple)) else [str(model)]
-        self._translator = _core.Translator(folders, precision, cache_bytes)
+        folders = [str(model)] if isinstance(model, (str, PathLike)) else [str(folder) for folder in model]
+        self._translator = _core.Translator(folders, precision, cache_bytes, device, names_of_folders(adapters))
+
+    @property
+    def adapters(self) -> list[str]:
+        """The names that calls choose from."""
+        return self._translator.adapters
 
     @property
     def generation(self) -> dict[str, Any]:
@@ -158,15 +175,18 @@ class Translator:
     def evaluate(
         self,
         sources: Sequence[str],
-        references: Sequence[str],
+        references: Sequence[str] | Sequence[Sequence[str]],
         *,
         progress: Progress = False,
         **options: Unpack[TranslateOptions],
     ) -> TranslationScores:
-        """BLEU and chrF2 in percent, as sacreBLEU computes them, of the translations of `sources`."""
+        """BLEU, chrF2 and TER in percent, as sacreBLEU computes them, of the translations of `sources`. `references` has
+        one for each sentence, or is a list of such lists, each with another reference of every sentence. Throws
+        DataError where their numbers differ."""
         found = [t.text for t in self.translate(list(sources), progress=progress, **options)]
         return {
-            "bleu": _core.bleu(found, list(references)),
-            "chrf": _core.chrf(found, list(references)),
+            "bleu": _core.bleu(found, references),
+            "chrf": _core.chrf(found, references),
+            "ter": _core.ter(found, references),
             "translations": found,
         }

@@ -22,28 +22,6 @@ bool on_main_thread() {
   return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
 }
 
-/// The end of work that another thread does.
-class Completion {
- public:
-  void finish(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::move(error);
-    done_ = true;
-    changed_.notify_all();
-  }
-  bool wait(std::chrono::milliseconds time) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time, [&] { return done_; });
-  }
-  const std::exception_ptr& error() const { return error_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  std::exception_ptr error_;
-};
-
 std::exception_ptr error_of(const std::function<void()>& body) {
   try {
     body();
@@ -51,6 +29,63 @@ std::exception_ptr error_of(const std::function<void()>& body) {
     return std::current_exception();
   }
   return nullptr;
+}
+
+/// A thread that runs one body after another. It never ends: the process may, while it waits for the next.
+class Worker {
+ public:
+  Worker() {
+    std::thread([this] { work(); }).detach();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// The body has to live until wait() returns true.
+  void start(const std::function<void()>& body) {
+    const std::lock_guard lock(mutex_);
+    body_ = &body;
+    changed_.notify_all();
+  }
+  /// Whether the body ends within this time.
+  bool wait(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [&] { return body_ == nullptr; });
+  }
+  /// What the last body threw; null: nothing.
+  std::exception_ptr take_error() { return std::exchange(error_, nullptr); }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return body_ != nullptr; });
+      lock.unlock();
+      error_ = error_of(*body_);
+      lock.lock();
+      body_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void()>* body_ = nullptr;
+  std::exception_ptr error_;
+};
+
+// The workers that are at rest, of the main thread, which has the lock of Python when it looks. There are several only
+// if a signal's handler made a call during a call. They are never destroyed.
+std::vector<Worker*>& idle_workers() {
+  static auto& workers = *new std::vector<Worker*>;
+  return workers;
+}
+
+Worker& take_worker() {
+  std::vector<Worker*>& idle = idle_workers();
+  if (idle.empty()) return *new Worker;
+  Worker& worker = *idle.back();
+  idle.pop_back();
+  return worker;
 }
 
 }  // namespace
@@ -71,32 +106,38 @@ void run_interruptible(std::atomic<bool>& interrupt, const std::function<void()>
   constexpr std::chrono::milliseconds kBetweenSignals{20};
   if (!on_main_thread()) return unlocked(body);
   const CallScope scope;
-  Completion completion;
+  Worker& worker = take_worker();
+  const std::function<void()> alike = [&, outer = execution()] {
+    const ExecutionScope same([&](Execution& e) { e = outer; });
+    body();
+  };
   std::exception_ptr signalled;
   {
     const nb::gil_scoped_release released;
-    std::thread worker([&, outer = execution()] {
-      const ExecutionScope same([&](Execution& e) { e = outer; });
-      completion.finish(error_of(body));
-    });
-    while (!completion.wait(kBetweenSignals)) {
+    worker.start(alike);
+    while (!worker.wait(kBetweenSignals)) {
       const nb::gil_scoped_acquire lock;
       if (signalled || PyErr_CheckSignals() == 0) continue;
       signalled = std::make_exception_ptr(nb::python_error());
       interrupt = true;
     }
-    worker.join();
   }
+  const std::exception_ptr error = worker.take_error();
+  idle_workers().push_back(&worker);
   if (signalled) std::rethrow_exception(signalled);
-  if (completion.error()) std::rethrow_exception(completion.error());
+  if (error) std::rethrow_exception(error);
 }
 
 Json json_of(nb::handle object) {
   if (object.is_none()) return nullptr;
   if (nb::isinstance<nb::bool_>(object)) return nb::cast<bool>(object);
-  if (nb::isinstance<nb::int_>(object)) return nb::cast<int64_t>(object);
+  if (nb::isinstance<nb::int_>(object)) {
+    if (int64_t number = 0; nb::try_cast(object, number)) return number;
+    if (uint64_t number = 0; nb::try_cast(object, number)) return number;
+    fail<ConfigError>("{} has more than 64 bits", nb::cast<std::string>(nb::repr(object)));
+  }
   if (nb::isinstance<nb::float_>(object)) return nb::cast<double>(object);
-  if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
+  if (std::string text; nb::isinstance<nb::str>(object) && nb::try_cast(object, text)) return text;
   if (nb::isinstance<nb::dict>(object)) {
     Json json = Json::object();
     for (const auto [key, value] : nb::cast<nb::dict>(object))
@@ -108,9 +149,9 @@ Json json_of(nb::handle object) {
     for (const nb::handle element : object) json.push_back(json_of(element));
     return json;
   }
-  if (nb::hasattr(object, "__index__")) return nb::cast<int64_t>(object.attr("__index__")());  // NumPy's numbers
+  if (nb::hasattr(object, "__index__")) return json_of(object.attr("__index__")());  // NumPy's numbers
   if (nb::hasattr(object, "__float__")) return nb::cast<double>(object.attr("__float__")());
-  if (nb::hasattr(object, "__fspath__")) return nb::cast<std::string>(object.attr("__fspath__")());
+  if (nb::hasattr(object, "__fspath__")) return json_of(object.attr("__fspath__")());
   fail<ConfigError>("{} is no number, string, list or dict", nb::cast<std::string>(nb::repr(object)));
 }
 
@@ -119,7 +160,7 @@ nb::object object_of(const Json& json) {
   if (json.is_number_unsigned()) return nb::int_(json.get<uint64_t>());
   if (json.is_number_integer()) return nb::int_(json.get<int64_t>());
   if (json.is_number()) return nb::float_(json.get<double>());
-  if (json.is_string()) return nb::str(json.get<std::string>().c_str());
+  if (json.is_string()) return nb::cast(json.get<std::string>());
   if (json.is_array()) {
     nb::list list;
     for (const Json& element : json) list.append(object_of(element));
@@ -127,18 +168,29 @@ nb::object object_of(const Json& json) {
   }
   if (json.is_object()) {
     nb::dict dict;
-    for (const auto& [key, value] : json.items()) dict[key.c_str()] = object_of(value);
+    for (const auto& [key, value] : json.items()) dict[nb::cast(key)] = object_of(value);
     return dict;
   }
   return nb::none();
+}
+
+std::string shown(const std::string& text) {
+  return nb::cast<std::string>(nb::repr(nb::cast(text)));
 }
 
 void bind_calls(nb::module_& m) {
   ::pthread_atfork(nullptr, nullptr, [] {
     if (calls_in_progress > 0) forked_during_call = true;
     calls_in_progress = 0;
+    idle_workers().clear();  // their threads are the parent's
   });
-  nb::class_<Interrupt>(m, "Interrupt", "Ends calls that were given it, from another thread.")
+  nb::class_<Interrupt>(m, "Interrupt", R"(Ends calls that were given it, from another thread.
+
+>>> interrupt = Interrupt()
+>>> interrupt.set()
+>>> interrupt.is_set()
+True
+)")
       .def(nb::init<>())
       .def(
           "set", [](Interrupt& self) { self.flag = true; }, "Ends the calls within a step of their work.")

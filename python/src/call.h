@@ -4,11 +4,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
@@ -49,9 +51,9 @@ auto unlocked(Body&& body) {
   return body();
 }
 
-/// The same for long work. On Python's main thread the body runs on a thread of its own, with the Execution of the
-/// caller, while this one looks for signals: after Ctrl-C it sets `interrupt`, waits for the body and throws
-/// KeyboardInterrupt.
+/// The same for long work. On Python's main thread the body runs on another thread, with the Execution of the caller,
+/// while this one looks for signals: after Ctrl-C it sets `interrupt`, waits for the body and throws KeyboardInterrupt.
+/// The other thread waits for the next call: its memory and its team of threads are then there already.
 void run_interruptible(std::atomic<bool>& interrupt, const std::function<void()>& body);
 
 template <class Body>
@@ -63,9 +65,13 @@ auto interruptible(const std::shared_ptr<Interrupt>& given, Body&& body) {
   return std::move(*result);
 }
 
-/// A dict, list, number, string, bool, None or path as JSON, and back. Throws ConfigError for anything else.
+/// A dict, list, number, string, bool, None or path as JSON, and back. Throws ConfigError for anything else, integers
+/// of more than 64 bits too.
 Json json_of(nb::handle object);
 nb::object object_of(const Json& json);
+
+/// A text as Python writes it in a program, for __repr__.
+std::string shown(const std::string& text);
 
 /// The names of the options that a struct of fields has.
 template <class Fields>
@@ -75,8 +81,6 @@ std::vector<std::string> option_names(const Fields& fields) {
   for (const auto& [name, value] : json.items()) names.push_back(name);
   return names;
 }
-
-using Progress = std::function<void(int64_t done, int64_t total)>;
 
 /// Calls `function` with the lock of Python; an empty function for None.
 template <class... Arguments>
@@ -107,6 +111,7 @@ void bind_text_generator(nb::module_& m);
 void bind_classifier(nb::module_& m);
 void bind_embedder(nb::module_& m);
 void bind_trainer(nb::module_& m);
+void bind_metrics(nb::module_& m);
 void bind_pictures(nb::module_& m);
 
 }  // namespace attune::python

@@ -45,10 +45,12 @@ void bind_classifier(nb::module_& m) {
   nb::class_<Classifier>(m, "Classifier")
       .def(
           "__init__",
-          [](Classifier* self, const std::filesystem::path& folder, const std::string& precision) {
-            new (self) Classifier(unlocked([&] { return Classifier::load(folder, precision_of(precision)); }));
+          [](Classifier* self, const std::filesystem::path& folder, const std::string& precision,
+             const std::string& device) {
+            new (self) Classifier(
+                unlocked([&] { return Classifier::load(folder, precision_of(precision), Device::named(device)); }));
           },
-          nb::arg("folder"), nb::arg("precision") = "float32")
+          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("device") = "cpu")
       .def("classify", &classify<std::string>, nb::arg("texts"), nb::arg("options"), nb::arg("progress") = nb::none(),
            nb::arg("interrupt") = nb::none())
       .def("classify_pairs", &classify<TextPair>, nb::arg("pairs"), nb::arg("options"),

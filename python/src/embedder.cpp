@@ -40,10 +40,12 @@ void bind_embedder(nb::module_& m) {
   nb::class_<Embedder>(m, "Embedder")
       .def(
           "__init__",
-          [](Embedder* self, const std::filesystem::path& folder, const std::string& precision) {
-            new (self) Embedder(unlocked([&] { return Embedder::load(folder, precision_of(precision)); }));
+          [](Embedder* self, const std::filesystem::path& folder, const std::string& precision,
+             const std::string& device) {
+            new (self) Embedder(
+                unlocked([&] { return Embedder::load(folder, precision_of(precision), Device::named(device)); }));
           },
-          nb::arg("folder"), nb::arg("precision") = "float32")
+          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("device") = "cpu")
       .def("embed", &embed, nb::arg("texts"), nb::arg("options"), nb::arg("progress") = nb::none(),
            nb::arg("interrupt") = nb::none())
       .def(

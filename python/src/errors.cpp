@@ -16,6 +16,17 @@ void bind_errors(nb::module_& m) {
   nb::exception<NumericError>(m, "NumericError", with(PyExc_ArithmeticError));
   nb::exception<CommunicationError>(m, "CommunicationError", with(PyExc_ConnectionError));
   nb::exception<Interrupted>(m, "Interrupted");
+  constexpr std::pair<const char*, const char*> kMeanings[] = {
+      {"Error", "All errors of Attune but Interrupted."},
+      {"ShapeError", "Tensors do not fit together."},
+      {"ConfigError", "A configuration or an option is not possible."},
+      {"FileError", "A file cannot be read, written or understood."},
+      {"DataError", "A text or its tokens cannot be used."},
+      {"NumericError", "A number is not finite."},
+      {"CommunicationError", "Another process cannot be reached."},
+      {"Interrupted", "A call ended because its interrupt was set."},
+  };
+  for (const auto& [name, meaning] : kMeanings) m.attr(name).attr("__doc__") = meaning;
 }
 
 }  // namespace attune::python

@@ -135,7 +135,14 @@ void bind_loss(nb::module_& m) {
         });
       },
       nb::arg("logits"), nb::arg("labels"), nb::arg("label_smoothing") = 0.0, nb::arg("ignore_index") = -1,
-      "The mean cross entropy of labels [n] given logits [n, classes].");
+      R"(The mean cross entropy: logits [n, classes], labels [n] -> a Loss, whose tensor has no dimensions.
+
+A row whose label is `ignore_index` does not count. Differentiable in logits. Throws ShapeError, and DataError for a
+label outside the classes. Label smoothing: Szegedy et al. 2016, section 7.
+
+>>> round(ops.cross_entropy(Tensor.zeros([2, 4]), [1, 3]).item(), 4)
+1.3863
+)");
 }
 
 }  // namespace
@@ -143,53 +150,99 @@ void bind_loss(nb::module_& m) {
 void bind_operations(nb::module_& m) {
   bind_settings(m);
   bind_loss(m);
-  bind_unary(m, "relu", &relu, "max(0, x).");
-  bind_unary(m, "gelu", &gelu, "x Phi(x).");
-  bind_unary(m, "silu", &silu, "x sigmoid(x).");
-  bind_unary(m, "tanh", &tanh, "Of each element.");
-  bind_unary(m, "softmax", &softmax, "Over the last dimension.");
-  bind_unary(m, "log_softmax", &log_softmax, "Over the last dimension.");
+  bind_unary(m, "relu", &relu, "max(0, x), with gradient 0 at 0: x of any shape -> the same shape. Differentiable.");
+  bind_unary(m, "gelu", &gelu,
+             "x Phi(x) = x (1 + erf(x / sqrt(2))) / 2: x of any shape -> the same shape. Differentiable. Hendrycks & "
+             "Gimpel 2016, section 2.");
+  bind_unary(m, "silu", &silu,
+             "x sigmoid(x): x of any shape -> the same shape. Differentiable. Hendrycks & Gimpel 2016, section 2.");
+  bind_unary(m, "tanh", &tanh, "tanh(x): x of any shape -> the same shape. Differentiable.");
+  bind_unary(m, "softmax", &softmax, R"(exp(x) / sum(exp(x)) over the last dimension: x [..., n] -> the same shape.
+
+A row of only -inf gives zeros. Differentiable. Throws ShapeError for x without dimensions.
+
+>>> ops.softmax(Tensor.zeros([2, 4])).tolist()[0]
+[0.25, 0.25, 0.25, 0.25]
+)");
+  bind_unary(
+      m, "log_softmax", &log_softmax,
+      "x - log(sum(exp(x))) over the last dimension: x [..., n] -> the same shape. A row of only -inf gives -inf. "
+      "Differentiable. Throws ShapeError for x without dimensions.");
   m.def(
       "linear",
       [](const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
         return unlocked([&] { return linear(x, weight, bias.value_or(Tensor{})); });
       },
       nb::arg("x"), nb::arg("weight"), nb::arg("bias") = nb::none(),
-      "x weight^T + bias: x [..., in], weight [out, in], bias [out] -> [..., out].");
+      R"(x weight^T + bias: x [..., in], weight [out, in], bias [out] or None -> [..., out].
+
+Differentiable in x, weight and bias. Throws ShapeError.
+
+>>> ops.linear(Tensor.zeros([3, 2, 4]), Tensor.zeros([5, 4])).shape
+(3, 2, 5)
+)");
   m.def(
       "matmul",
       [](const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
         return unlocked([&] { return matmul(a, b, {.transpose_a = transpose_a, .transpose_b = transpose_b}); });
       },
       nb::arg("a"), nb::arg("b"), nb::arg("transpose_a") = false, nb::arg("transpose_b") = false,
-      "a [m, k] times b [k, n] -> [m, n].");
+      R"(The product of two matrices: a [m, k], b [k, n] -> [m, n].
+
+transpose_a: a is [k, m]; transpose_b: b is [n, k]. Differentiable in both. Throws ShapeError.
+
+>>> ops.matmul(Tensor.zeros([2, 3]), Tensor.zeros([5, 3]), transpose_b=True).shape
+(2, 5)
+)");
   m.def(
       "add", [](const Tensor& x, const Tensor& y) { return unlocked([&] { return residual_dropout(x, y); }); },
-      nb::arg("x"), nb::arg("y"), "x + y, of one shape.");
+      nb::arg("x"), nb::arg("y"),
+      "x + y, of one shape and dtype -> the same. Differentiable in both. Throws ShapeError. A residual connection is "
+      "this: Vaswani et al. 2017, section 3.1.");
   m.def(
       "layer_norm",
       [](const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
         return unlocked([&] { return layer_norm(x, weight, bias.value_or(Tensor{})); });
       },
       nb::arg("x"), nb::arg("weight"), nb::arg("bias") = nb::none(),
-      "Each row of x [..., d] with weight and bias [d].");
+      "weight (x - mean) / sqrt(variance + 1e-5) + bias over each row: x [..., d], weight [d], bias [d] or None -> "
+      "[..., "
+      "d]. Differentiable in x, weight and bias. Throws ShapeError. Ba et al. 2016, equation 4.");
   m.def(
       "embedding",
       [](const std::vector<int32_t>& ids, const Tensor& table) {
         return unlocked([&] { return embedding(ids, table); });
       },
-      nb::arg("ids"), nb::arg("table"), "Rows of a table [n, d]: ids [m] -> [m, d].");
+      nb::arg("ids"), nb::arg("table"), R"(Rows of a table: ids [m], each from 0 to n - 1, table [n, d] -> [m, d].
+
+Differentiable in the table. Throws ShapeError, and DataError for an id outside the table. Vaswani et al. 2017, section
+3.4.
+
+>>> ops.embedding([1, 0, 1], Tensor.zeros([2, 4])).shape
+(3, 4)
+)");
   m.def(
       "gather",
       [](const Tensor& x, const std::vector<int32_t>& rows) { return unlocked([&] { return gather(x, rows); }); },
-      nb::arg("x"), nb::arg("rows"), "Rows of x [n, d]: rows [m] -> [m, d]; zeros where a row is -1.");
+      nb::arg("x"), nb::arg("rows"),
+      "Rows of x: x [n, d], rows [m] from -1 to n - 1 -> [m, d]; zeros where a row is -1. Differentiable in x. Throws "
+      "ShapeError.");
   m.def("record", &record_function, nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("backward"),
         nb::sig("def record(name: str, inputs: collections.abc.Sequence[Tensor], output: Tensor, backward: "
                 "collections.abc.Callable[[Tensor], collections.abc.Iterable[Tensor | None]]) -> Tensor"),
         R"(Makes a computation that something else did, NumPy say, a part of the graph.
 
 `output` is what it computed of `inputs`. `backward` takes d(loss)/d(output) and returns d(loss)/d(input) for each
-input, None where there is none. Returns the output as a differentiable tensor.)");
+input, None where there is none. Returns the output as a differentiable tensor.
+
+>>> import numpy as np
+>>> x = Tensor(np.array([[1.0, 2.0]]), requires_grad=True)
+>>> square = Tensor(np.asarray(x) ** 2)
+>>> y = ops.record("square", [x], square, lambda dy: [Tensor(2 * np.asarray(x) * np.asarray(dy))])
+>>> y.backward(Tensor(np.ones((1, 2))))
+>>> x.grad.tolist()
+[[2.0, 4.0]]
+)");
 }
 
 }  // namespace attune::python

@@ -46,7 +46,17 @@ std::vector<NamedParameter> parameters_of(nb::handle owner) {
 void bind_optimizer(nb::module_& m) {
   nb::class_<PythonAdam>(m, "Adam", R"(Adam and AdamW, over the parameters of a model or a dict of tensors.
 
-Gradients are required of the parameters from then on. Weight decay applies to matrices alone.)")
+Gradients are required of the parameters from then on. Weight decay applies to matrices alone. Kingma & Ba 2015,
+algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+
+>>> weight = Tensor.zeros([1, 2])
+>>> adam = Adam({"weight": weight})
+>>> ops.linear(Tensor.zeros([3, 2]), weight).backward()
+>>> adam.step(0.01)
+0.0
+>>> adam.steps
+1
+)")
       .def(
           "__init__",
           [](PythonAdam* self, const nb::object& parameters, const std::string& kind, double beta_1, double beta_2,

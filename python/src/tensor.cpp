@@ -4,6 +4,8 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 
@@ -96,12 +98,22 @@ struct ViewShape {
   Py_ssize_t strides[Shape::kMaxRank] = {};
 };
 
+// Whether Fortran's order is the same as C's.
+bool has_columns_together(const Tensor& tensor) {
+  const auto long_dimensions = std::ranges::count_if(tensor.shape(), [](int64_t size) { return size > 1; });
+  return tensor.numel() == 0 || long_dimensions <= 1;
+}
+
 int get_buffer(PyObject* object, Py_buffer* view, int flags) {
   const Tensor& tensor = *nb::inst_ptr<Tensor>(object);
   const Format& format = format_of(tensor.dtype());
   view->obj = nullptr;
   if (!tensor.defined() || format.buffer == nullptr) {
     PyErr_SetString(PyExc_BufferError, "a tensor of bfloat16 has no buffer: use DLPack, or to(\"float32\")");
+    return -1;
+  }
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !has_columns_together(tensor)) {
+    PyErr_SetString(PyExc_BufferError, "a tensor has its rows together (C order), not its columns (Fortran order)");
     return -1;
   }
   auto shape = std::make_unique<ViewShape>();

@@ -41,8 +41,7 @@ void bind_result(nb::module_& m) {
           "\"eos\", \"stop\", \"length\", \"context\", \"interrupted\" or \"deadline\".")
       .def("__str__", [](const GeneratedText& self) { return self.text; })
       .def("__repr__", [](const GeneratedText& self) {
-        return "GeneratedText(text=" + nb::cast<std::string>(nb::repr(nb::str(self.text.c_str()))) +
-               ", finish_reason='" + enum_name(self.finish_reason) + "')";
+        return "GeneratedText(text=" + shown(self.text) + ", finish_reason='" + enum_name(self.finish_reason) + "')";
       });
 }
 
@@ -67,11 +66,15 @@ void bind_text_generator(nb::module_& m) {
       .def(
           "__init__",
           [](TextGenerator* self, const std::filesystem::path& folder, const std::string& precision,
-             int64_t cache_bytes) {
-            const SchedulerOptions options = {.cache_bytes = cache_bytes, .precision = precision_of(precision)};
-            new (self) TextGenerator(unlocked([&] { return TextGenerator::load(folder, options); }));
+             int64_t cache_bytes, const std::string& device, const AdapterFolders& adapters) {
+            const SchedulerOptions options = {
+                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
+            new (self) TextGenerator(unlocked([&] { return TextGenerator::load(folder, options, adapters); }));
           },
-          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0)
+          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0, nb::arg("device") = "cpu",
+          nb::arg("adapters") = AdapterFolders())
+      .def_prop_ro("adapters", &TextGenerator::adapters)
+      .def_prop_ro("text_unit", [](const TextGenerator& self) { return enum_name(self.text_unit()); })
       .def(
           "generate",
           [](const TextGenerator& self, const std::vector<std::string>& prompts, const nb::dict& options,

@@ -26,7 +26,12 @@ void bind_tokenizer(nb::module_& m) {
   nb::class_<PythonTokenizer>(m, "Tokenizer", R"(Text to token ids and back.
 
 Tokenizer(path) reads a model folder, or a file: tokenizer.json of Hugging Face, a SentencePiece model, or Attune's own
-vocabulary.json. A folder with one tokenizer for each side of a translation has `side` "source" or "target".)")
+vocabulary.json. A folder with one tokenizer for each side of a translation has `side` "source" or "target".
+
+>>> tokenizer = Tokenizer(language_model)
+>>> tokenizer.decode(tokenizer.encode("a b"))
+'a b'
+)")
       .def(
           "__init__",
           [](PythonTokenizer* self, const std::filesystem::path& path, const std::string& side) {

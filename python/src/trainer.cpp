@@ -1,4 +1,4 @@
-// See attune/train/trainer.h; and the scores of evaluation, and quantisation.
+// See attune/train/trainer.h; and evaluation of language models, quantisation and export.
 
 #include "attune/train/trainer.h"
 
@@ -7,12 +7,10 @@
 #include "attune/inference/export.h"
 #include "attune/inference/quantize.h"
 #include "attune/io/toml_config.h"
-#include "attune/metrics/bleu.h"
-#include "attune/metrics/chrf.h"
-#include "attune/metrics/classification_scores.h"
-#include "attune/metrics/regression_scores.h"
 #include "attune/ops/panel_weight.h"
+#include "attune/train/automatic_config.h"
 #include "attune/train/config_fields.h"
+#include "attune/train/evaluate_file.h"
 #include "call.h"
 #include "precision.h"
 
@@ -29,6 +27,19 @@ std::vector<std::string> assignments_of(const Json& sections) {
       assignments.push_back(section + "." + key + "=" + write_toml_value(value));
   }
   return assignments;
+}
+
+using Choices = std::vector<std::tuple<std::string, nb::object, std::string>>;
+
+/// The configuration for a text, and (key, value, reason) of what was chosen.
+std::pair<RunConfig, Choices> automatic_config(const nb::dict& text, const nb::dict& sections,
+                                               const std::string& preset) {
+  const Json sections_of_text = json_of(text);
+  const std::vector<std::string> assignments = assignments_of(json_of(sections));
+  AutomaticConfig chosen = unlocked([&] { return read_automatic_config(sections_of_text, assignments, preset); });
+  Choices choices;
+  for (const Choice& choice : chosen.choices) choices.emplace_back(choice.key, object_of(choice.value), choice.why);
+  return {std::move(chosen.config), std::move(choices)};
 }
 
 /// Python functions, each None or called with a report.
@@ -155,49 +166,26 @@ void bind_reports(nb::module_& m) {
       });
 }
 
-void bind_scores(nb::module_& m) {
-  m.def(
-      "bleu",
-      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
-        return unlocked([&] { return corpus_bleu(hypotheses, references).score; });
-      },
-      nb::arg("hypotheses"), nb::arg("references"), "BLEU of a corpus in percent, as sacreBLEU computes it.");
-  m.def(
-      "chrf",
-      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
-        return unlocked([&] { return corpus_chrf(hypotheses, references); });
-      },
-      nb::arg("hypotheses"), nb::arg("references"), "chrF2 of a corpus in percent, as sacreBLEU computes it.");
-  m.def(
-      "classification_scores",
-      [](const std::vector<int32_t>& predictions, const std::vector<int32_t>& references, int64_t labels) {
-        const ClassificationScores scores = classification_scores(predictions, references, labels);
-        return std::pair(scores.accuracy, scores.macro_f1);
-      },
-      nb::arg("predictions"), nb::arg("references"), nb::arg("labels"),
-      "Accuracy and macro F1 of indices of labels, as scikit-learn computes them.");
-  m.def(
-      "regression_scores",
-      [](const std::vector<float>& predictions, const std::vector<float>& references) {
-        const RegressionScores scores = regression_scores(predictions, references);
-        return std::tuple(scores.mean_squared_error, scores.pearson, scores.spearman);
-      },
-      nb::arg("predictions"), nb::arg("references"),
-      "Mean squared error, Pearson's and Spearman's correlation, as SciPy computes them.");
-}
-
 }  // namespace
 
 void bind_trainer(nb::module_& m) {
   bind_reports(m);
-  bind_scores(m);
-  nb::class_<RunConfig>(m, "RunConfig", "The configuration of a training run: docs/configuration.md.")
+  nb::class_<RunConfig>(m, "RunConfig", R"(The configuration of a training run: docs/configuration.md.
+
+RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sections over it. Throws ConfigError.
+
+>>> RunConfig("", {"train": {"steps": 5}}, "").to_dict()["train"]["steps"]
+5
+)")
       .def(
           "__init__",
           [](RunConfig* self, const std::filesystem::path& file, const nb::dict& sections, const std::string& preset) {
             new (self) RunConfig(read_run_config(file, assignments_of(json_of(sections)), preset));
           },
           nb::arg("file"), nb::arg("sections"), nb::arg("preset"))
+      .def_static("automatic", &automatic_config, nb::arg("text"), nb::arg("sections"), nb::arg("preset"),
+                  nb::sig("def automatic(text: dict[str, typing.Any], sections: dict[str, typing.Any], preset: str) -> "
+                          "tuple[RunConfig, list[tuple[str, typing.Any, str]]]"))
       .def(
           "to_dict", [](const RunConfig& self) { return object_of(own_fields(self)); },
           nb::sig("def to_dict(self) -> dict[str, dict[str, typing.Any]]"))
@@ -217,7 +205,27 @@ void bind_trainer(nb::module_& m) {
       nb::arg("config"), nb::arg("folder"), nb::arg("resume"), nb::arg("on_start") = nb::none(),
       nb::arg("on_step") = nb::none(), nb::arg("on_validation") = nb::none(), nb::arg("on_checkpoint") = nb::none(),
       nb::arg("on_message") = nb::none(), nb::arg("interrupt") = nb::none());
-  nb::class_<QuantizedModel>(m, "QuantizedModel")
+  nb::class_<FileEvaluation>(m, "FileEvaluation")
+      .def_prop_ro("nll", [](const FileEvaluation& self) { return self.loss.nll; })
+      .def_prop_ro("perplexity", [](const FileEvaluation& self) { return self.loss.perplexity; })
+      .def_prop_ro("accuracy", [](const FileEvaluation& self) { return self.loss.accuracy; })
+      .def_prop_ro("tokens", [](const FileEvaluation& self) { return self.loss.tokens; })
+      .def_prop_ro("bits_per_byte", &FileEvaluation::bits_per_byte)
+      .def_ro("documents", &FileEvaluation::documents);
+  m.def(
+      "evaluate_language_model",
+      [](const std::filesystem::path& model, const std::filesystem::path& file, int64_t stride,
+         const std::string& precision, const std::string& device, const std::shared_ptr<Interrupt>& interrupt) {
+        FileEvaluationOptions options{
+            .stride = stride, .precision = precision_of(precision), .device = Device::named(device)};
+        return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
+          options.interrupt = flag;
+          return evaluate_file(OpenedFolder(model), file, options);
+        });
+      },
+      nb::arg("model"), nb::arg("file"), nb::arg("stride"), nb::arg("precision"), nb::arg("device"),
+      nb::arg("interrupt") = nb::none());
+  nb::class_<QuantizedModel>(m, "QuantizedModel", "What quantize() wrote.")
       .def_ro("parameters", &QuantizedModel::parameters)
       .def_ro("bytes_before", &QuantizedModel::bytes_before, "Of model.safetensors.")
       .def_ro("bytes_after", &QuantizedModel::bytes_after);
@@ -234,7 +242,7 @@ void bind_trainer(nb::module_& m) {
       nb::arg("model"), nb::arg("out"), nb::arg("weights") = "int8",
       "Writes a model folder with weights of \"int8\", \"int4\", \"bfloat16\" or \"float32\", for use without "
       "training. `out` must not be there yet.");
-  nb::class_<ExportedModel>(m, "ExportedModel")
+  nb::class_<ExportedModel>(m, "ExportedModel", "What export() wrote.")
       .def_ro("family", &ExportedModel::family, "model_type of the config.json that was written.")
       .def_ro("class_name", &ExportedModel::class_name, "Of transformers.")
       .def_ro("parameters", &ExportedModel::parameters)
@@ -245,6 +253,7 @@ void bind_trainer(nb::module_& m) {
       [](const std::filesystem::path& model, const std::filesystem::path& out,
          const std::optional<std::string>& precision, const std::string& family) {
         ExportOptions options{.family = family};
+        if (precision == "auto") fail<ConfigError>("precision: is \"auto\", a file needs float32 or bfloat16");
         if (precision) options.precision = precision_of(*precision);
         return interruptible({}, [&](const std::atomic<bool>* interrupt) {
           options.before_each = [interrupt] { check_interrupt(interrupt); };

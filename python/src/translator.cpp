@@ -2,6 +2,7 @@
 
 #include "attune/inference/translator.h"
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/inference/option_fields.h"
 #include "attune/text/tokenizer.h"
@@ -51,10 +52,6 @@ void translate_stream(const Translator& translator, const nb::callable& read, co
   });
 }
 
-std::string shown(const std::string& text) {
-  return nb::cast<std::string>(nb::repr(nb::str(text.c_str())));
-}
-
 std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::vector<std::string> tokens;
   for (const int32_t id : ids) tokens.push_back(tokenizer.piece(id));
@@ -94,14 +91,19 @@ void bind_translator(nb::module_& m) {
       .def(
           "__init__",
           [](Translator* self, const std::vector<std::filesystem::path>& folders, const std::string& precision,
-             int64_t cache_bytes) {
-            const SchedulerOptions options = {.cache_bytes = cache_bytes, .precision = precision_of(precision)};
+             int64_t cache_bytes, const std::string& device, const AdapterFolders& adapters) {
+            const SchedulerOptions options = {
+                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
+            if (folders.size() != 1 && !adapters.empty())
+              fail<ConfigError>("adapters are for one model, and there are {}", folders.size());
             new (self) Translator(unlocked([&] {
-              return folders.size() == 1 ? Translator::load(folders.front(), options)
+              return folders.size() == 1 ? Translator::load(folders.front(), options, adapters)
                                          : Translator::load_ensemble(folders, options);
             }));
           },
-          nb::arg("folders"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0)
+          nb::arg("folders"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0, nb::arg("device") = "cpu",
+          nb::arg("adapters") = AdapterFolders())
+      .def_prop_ro("adapters", &Translator::adapters)
       .def("translate", &translate, nb::arg("sentences"), nb::arg("options"), nb::arg("prefixes") = Prefixes(),
            nb::arg("progress") = nb::none(), nb::arg("interrupt") = nb::none())
       .def("translate_stream", &translate_stream, nb::arg("read"), nb::arg("write"), nb::arg("options"),

@@ -18,6 +18,7 @@
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 #include "tests/support/paths.h"
+#include "tests/support/random_adapter.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -86,6 +87,20 @@ TEST_F(CTranslator, IsTheTranslatorOfCpp) {
   }
 }
 
+TEST_F(CTranslator, LoadsWithOptions) {
+  attune_translator* loaded = nullptr;
+  const char* const folder = folder_.path().c_str();
+  EXPECT_EQ(attune_translator_load_with(folder, R"({"device": "gpu"})", &loaded), ATTUNE_CONFIG_ERROR);
+  EXPECT_THAT(attune_error_message(), HasSubstr("device = gpu: needs cpu, cuda, or cuda:N"));
+  EXPECT_EQ(attune_translator_load_with(folder, R"({"beam_size": 1})", &loaded), ATTUNE_CONFIG_ERROR);
+  EXPECT_EQ(attune_translator_load_with(folder, R"({"cache_bytes": 1})", &loaded), ATTUNE_OK);
+  translator_.reset(loaded);
+  EXPECT_EQ(translate(nullptr), ATTUNE_CONFIG_ERROR) << "a cache of one byte is too small";
+  ASSERT_EQ(attune_translator_load_with(folder, R"({"device": "cpu", "precision": "bfloat16"})", &loaded), ATTUNE_OK);
+  translator_.reset(loaded);
+  EXPECT_EQ(translate(nullptr), ATTUNE_OK);
+}
+
 TEST_F(CTranslator, WhatIsNotThereIsNone) {
   ASSERT_EQ(translate(nullptr), ATTUNE_OK);
   EXPECT_EQ(attune_translation_text(result_.get(), 3, 0), nullptr);
@@ -140,6 +155,32 @@ TEST_F(CTranslator, AnInterruptEndsIt) {
   attune_interrupt_reset(interrupt);
   EXPECT_EQ(translate(nullptr, interrupt), ATTUNE_OK);
   attune_interrupt_free(interrupt);
+}
+
+TEST_F(CTranslator, CallsChooseAnAdapter) {
+  write_random_adapter(folder_ / "legal", folder_.path(), {.rank = 2}, 5);
+  const std::string options = R"({"adapters": {"legal": ")" + (folder_ / "legal").string() + R"("}})";
+  const Translator cpp = Translator::load(folder_.path(), {}, {{"legal", folder_ / "legal"}});
+  attune_translator* loaded = nullptr;
+  ASSERT_EQ(attune_translator_load_with(folder_.path().c_str(), options.c_str(), &loaded), ATTUNE_OK)
+      << attune_error_message();
+  translator_.reset(loaded);
+  for (const std::string name : {"", "legal"}) {
+    ASSERT_EQ(translate((R"({"adapter": ")" + name + R"("})").c_str()), ATTUNE_OK) << attune_error_message();
+    const std::vector<Translation> expected = cpp.translate(kSentences, {.adapter = name});
+    for (size_t i = 0; i < kSentences.size(); ++i)
+      EXPECT_EQ(attune_translation_score(result_.get(), i, 0), expected[i].n_best[0].score) << name;
+  }
+  EXPECT_EQ(translate(R"({"adapter": "poems"})"), ATTUNE_CONFIG_ERROR);
+  EXPECT_STREQ(attune_error_message(), "adapter = \"poems\": the model was loaded with legal");
+
+  attune_translator* none = nullptr;
+  for (const auto& [wrong, message] :
+       {std::pair(R"({"adapters": [1]})", "options.adapters: needs an object"),
+        std::pair(R"({"adapters": {"legal": 1}})", "options.adapters.legal: needs a folder")}) {
+    EXPECT_EQ(attune_translator_load_with(folder_.path().c_str(), wrong, &none), ATTUNE_CONFIG_ERROR);
+    EXPECT_THAT(attune_error_message(), HasSubstr(message));
+  }
 }
 
 class CGenerator : public ::testing::Test {
@@ -198,6 +239,28 @@ TEST_F(CGenerator, TheCallbackEndsIt) {
   EXPECT_STREQ(attune_text_finish_reason(texts, 0), "interrupted");
   EXPECT_LT(std::string(attune_text(texts, 0)).size(), 10u);
   attune_texts_free(texts);
+}
+
+TEST_F(CGenerator, CallsChooseAnAdapter) {
+  write_random_adapter(folder_ / "legal", folder_.path(), {.rank = 2}, 5);
+  const std::string options = R"({"adapters": {"legal": ")" + (folder_ / "legal").string() + R"("}})";
+  attune_generator* loaded = nullptr;
+  ASSERT_EQ(attune_generator_load_with(folder_.path().c_str(), options.c_str(), &loaded), ATTUNE_OK)
+      << attune_error_message();
+  const Owned<attune_generator> generator(loaded, attune_generator_free);
+  attune_texts* texts = nullptr;
+  const char* prompt = "The ";
+  ASSERT_EQ(attune_generate(loaded, &prompt, 1, R"({"max_tokens": 12, "seed": 3, "adapter": "legal"})", nullptr,
+                            nullptr, nullptr, &texts),
+            ATTUNE_OK)
+      << attune_error_message();
+  const Owned<attune_texts> owned(texts, attune_texts_free);
+  const TextGenerator cpp = TextGenerator::load(folder_.path(), {}, {{"legal", folder_ / "legal"}});
+  SamplingConfig sampling = cpp.sampling();
+  sampling.max_tokens = 12;
+  sampling.seed = 3;
+  EXPECT_EQ(attune_text(texts, 0), cpp.generate("The ", {.sampling = sampling, .adapter = "legal"}).text);
+  EXPECT_NE(attune_text(texts, 0), cpp.generate("The ", {.sampling = sampling}).text);
 }
 
 TEST_F(CGenerator, DraftTokensNeedADraft) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "attune/autograd/graph.h"
 #include "attune/base/file.h"
 #include "attune/io/safetensors.h"
@@ -88,6 +90,41 @@ TEST(AdapterFolderNames, ProjectionsOfOneMatrixHaveOneAdapter) {
   const Tensor b = file.load("base_model.model." + attention + "c_attn.lora_B.weight");
   const int64_t d = gpt2.base.config().model.d_model;
   EXPECT_EQ(b.shape(), (Shape{3 * d, 4})) << "with zeros for the keys";
+}
+
+// As PEFT 0.21 finds the key of a module: utils/other.py, get_pattern_key().
+TEST(AdapterFolderNames, KeysOfAlphaPatternAreRegularExpressionsOfWholeNames) {
+  const TemporaryFolder temporary;
+  const Fixture fixture("starcoder2");
+  std::filesystem::copy(fixture.folder, temporary / "changed");
+  // lora_alpha is 4; the alphas of w_v in both layers.
+  const auto alphas = [&](const Json& pattern) {
+    Json config = read_json_file(fixture.folder / kAdapterConfigFile);
+    config["alpha_pattern"] = pattern;
+    write_file(temporary / "changed" / kAdapterConfigFile, config.dump());
+    read_adapter(temporary / "changed", fixture.base, *fixture.model);
+    std::vector<double> found;
+    for (const AdapterSlot& slot : adapter_slots(*fixture.model))
+      if (slot.name.ends_with("w_v"))
+        found.push_back(slot.adapter->scale() * std::sqrt(static_cast<double>(slot.adapter->rank())));
+    return found;
+  };
+  const auto are = [](double first, double second) {
+    return ::testing::ElementsAre(::testing::DoubleNear(first, 1e-9), ::testing::DoubleNear(second, 1e-9));
+  };
+  EXPECT_THAT(alphas(Json::object()), are(4, 4));
+  EXPECT_THAT(alphas({{"v_proj", 3}}), are(3, 3));
+  EXPECT_THAT(alphas({{"[qv]_proj", 5}, {"v_proj", 3}}), are(5, 5)) << "the first one that matches";
+  EXPECT_THAT(alphas({{"^model.layers.1.self_attn.v_proj", 3}}), are(4, 3));
+  EXPECT_THAT(alphas({{R"(layers\.[0-9]\..*proj)", 3}}), are(3, 3));
+  EXPECT_THAT(alphas({{"0.*|k_proj", 3}}), are(3, 4));
+  EXPECT_THAT(alphas({{"_proj", 3}}), are(4, 4)) << "no dot in front of it";
+  EXPECT_THAT(alphas({{"v_", 3}}), are(4, 4)) << "names go on";
+  EXPECT_THAT(alphas({{"^v_proj", 3}}), are(4, 4));
+  EXPECT_THAT(message_of<FileError>([&] {
+                alphas({{"v_(proj", 3}});
+              }),
+              HasSubstr("alpha_pattern: \"^(.*\\.)?(v_(proj)$\" is no regular expression"));
 }
 
 // Absorbed decoding reads the matrix's elements, and would lose the adapter.

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "attune/autograd/graph.h"
 #include "attune/inference/embedder.h"
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
@@ -12,6 +14,7 @@
 #include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/build.h"
+#include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/memory.h"
@@ -92,6 +95,39 @@ TEST_F(QuantizeTest, PagesThatOnlyPackingReadsAreGivenBack) {
   const MappedMemory memory = mapped_memory(folder_ / "model" / kParameterFile);
   if (!memory.known) GTEST_SKIP() << "the system does not say what mapped memory is";
   EXPECT_LT(memory.resident_bytes, static_cast<int64_t>(fs::file_size(folder_ / "model" / kParameterFile)) / 4);
+}
+
+// Experts 0 and 1 of four are chosen for every token. What is read of an expert in the file would be seen: its scales
+// are no numbers.
+TEST_F(QuantizeTest, ExpertsThatNobodyChoseAreNotRead) {
+  const auto tokenizer = CharacterTokenizer::build_from_texts({joined(lines_)});
+  TransformerConfig config = small_model_config();
+  config.architecture = Architecture::decoder_lm;
+  config.vocab = tokenizer.vocab_size();
+  config.feed_forward = Experts{.experts = 4, .d_ff = 24, .scores = ExpertScores::sigmoid, .choice_bias = true};
+  const auto model = build_decoder_lm(config, 1);
+  for (const NamedParameter& p : named_parameters(*model))
+    if (p.name.ends_with("choice_bias")) p.tensor->assign(std::span<const float>(std::vector<float>{9, 9, 0, 0}));
+  save_model_folder(folder_ / "model", *model, tokenizer, SamplingConfig{}, TextUnit::stream);
+  quantize_model_folder(folder_ / "model", folder_ / "small", WeightFormat::int8);
+  const SafetensorsReader reader(folder_ / "small" / kParameterFile);
+  const auto logits_without = [&](const std::string& expert) {
+    std::vector<NamedTensor> tensors;
+    size_t changed = 0;
+    for (const std::string& name : reader.names()) {
+      tensors.push_back({name, reader.load(name)});
+      if (name.find(expert) == std::string::npos || !name.ends_with(".scales")) continue;
+      tensors.back().tensor.fill(std::numeric_limits<double>::quiet_NaN());
+      ++changed;
+    }
+    EXPECT_EQ(changed, 2 * config.layers) << "linear_1 and linear_2 of each layer";
+    write_safetensors(folder_ / "small" / kParameterFile, tensors, reader.metadata());
+    const LanguageModelFolder files = load_language_model_folder(folder_ / "small");
+    const NoGrad no_grad;
+    return files.model->project(files.model->decode(pack_tokens(std::vector<int32_t>{5, 6, 7, 8}, {0, 4})));
+  };
+  for (const char* expert : {".experts.2.", ".experts.3."}) EXPECT_LT(first_not_finite(logits_without(expert)), 0);
+  EXPECT_GE(first_not_finite(logits_without(".experts.1.")), 0) << "one that is chosen";
 }
 
 TEST_F(QuantizeTest, WhatStopsItLeavesNothing) {

@@ -260,5 +260,21 @@ TEST(BenchDecode, CountsTheCacheOfEachKind) {
   EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
 }
 
+TEST(BenchDecode, ExpertsAreMoreWeightsAndTheSameCache) {
+  std::vector<std::string> words = {"bench",     "decode", "--contexts", "20",      "--batch",         "1",
+                                    "--d-model", "32",     "--heads",    "4",       "--layers",        "2",
+                                    "--d-ff",    "64",     "--vocab",    "50",      "--steps",         "1",
+                                    "--repeats", "1",      "--json",     "--kinds", "standard,experts"};
+  const Json results = Json::parse(output_of(words))["results"];
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[1]["cache_bytes"], results[0]["cache_bytes"]);
+  // Eight experts of half the width in each of two layers are 3 dense networks of 2 x 32 x 64 numbers more.
+  EXPECT_GT(results[1]["model_bytes"].get<int64_t>() - results[0]["model_bytes"].get<int64_t>(),
+            2 * 3 * 2 * 32 * 64 * 4);
+  words.insert(words.end(), {"--experts-per-token", "3"});
+  EXPECT_EQ(split_lines(run_attune(words).errors),
+            std::vector<std::string>{"attune: --d-ff 64: must be divisible by --experts-per-token 3"});
+}
+
 }  // namespace
 }  // namespace attune

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "attune/base/random.h"
@@ -42,6 +45,7 @@ class KillsTest : public TrainFixture, public ::testing::WithParamInterface<int>
   // Kills a run after the given time. False when it ended before.
   bool kill_after(milliseconds time, const std::string& run, bool resume, Random& random) {
     forget_processes(GetParam());
+    const std::set<fs::path> left_before = temporaries(run);
     RunningCommand running(command(run, resume, GetParam()), kOptions);
     std::this_thread::sleep_for(time);
     if (!running.running()) return running.wait().status != 0;
@@ -53,19 +57,35 @@ class KillsTest : public TrainFixture, public ::testing::WithParamInterface<int>
     const CommandResult result = running.wait();
     EXPECT_FALSE(result.timed_out) << result.errors;
     const bool killed = result.status != 0;
-    if (killed) ++phases_[phase_of(result)];
+    std::set<fs::path> left;
+    std::ranges::set_difference(temporaries(run), left_before, std::inserter(left, left.end()));
+    if (killed) ++phases_[phase_of(result, left)];
     return killed;
   }
 
-  // By the last line of the run.
-  static std::string phase_of(const CommandResult& result) {
+  // What a run that was killed has begun to write.
+  std::set<fs::path> temporaries(const std::string& run) const {
+    std::set<fs::path> found;
+    std::error_code none;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / run, none))
+      if (entry.path().extension() == ".tmp") found.insert(entry.path());
+    return found;
+  }
+
+  // By what the run left half written and by its last line.
+  std::string phase_of(const CommandResult& result, const std::set<fs::path>& left) const {
+    for (const fs::path& file : left)
+      return file.string().find("/checkpoints/") != std::string::npos ? "while writing a checkpoint" : "while writing";
     const std::string& text = result.errors;
     if (text.find("batches an epoch") == std::string::npos) return "start";
-    const size_t step = text.rfind("step "), validation = text.rfind("validation loss");
+    constexpr std::string_view kStep = "step ";
+    const size_t step = text.rfind(kStep);
     if (step == std::string::npos) return "first step";
     if (text.find("step 60 of 60") != std::string::npos) return "end";
-    return validation != std::string::npos && text.find('\n', validation) + 1 >= text.size() ? "after a validation"
-                                                                                             : "after a step";
+    const size_t line = text.rfind('\n', step) + 1;  // 0 where there is none
+    if (text.find("validation loss", line) != std::string::npos) return "after a validation";
+    const bool at_validation = std::stoll(text.substr(step + kStep.size())) % config_.train.valid_every == 0;
+    return at_validation && step == line ? "while validating" : "after a step";
   }
 
   std::map<std::string, int> phases_;

@@ -199,7 +199,27 @@ TEST_F(RobustnessCli, ASignalEndsAWideSearchAndALongText) {
   }
 }
 
-// oneDNN crashes where its own requests for memory fail.
+TEST_F(RobustnessCli, SigtermEndsGenerateClassifyAndEmbedWithStatus143) {
+  write_small_language_model(folder_ / "lm");
+  write_small_classifier(folder_ / "topics");
+  const std::string embedder = (source_dir() / "tests/hub/models/bert-classifier").string();
+  std::string text;
+  for (int line = 0; line < 1000000; ++line) text += "A dog.\n";
+  const std::string input = file("in", text), output = (folder_ / "out").string();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"generate", (folder_ / "lm").string(), "--prompt", "a", "--slide", "--max-tokens",
+                                 "100000000", "--threads", "1"},
+        std::vector<std::string>{"classify", (folder_ / "topics").string(), "--file", input, "--output", output},
+        std::vector<std::string>{"embed", embedder, "--file", input, "--output", output}}) {
+    RunningCommand running(attune_command(words));
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    running.send(SIGTERM);
+    const CommandResult result = running.wait();
+    EXPECT_EQ(result.status, 128 + SIGTERM) << words[0] << ": " << result.errors;
+    EXPECT_FALSE(std::filesystem::exists(output)) << words[0];
+  }
+}
+
 // A training of a tiny model whose batches are of many lengths, with so much address space.
 CommandResult train_within(int megabytes, const std::string& source, const std::filesystem::path& run) {
   return run_command(

@@ -176,6 +176,28 @@ TEST_F(RunsCliTest, CompareTellsWhetherADifferenceMayBeChance) {
               HasSubstr("belong together"));
 }
 
+TEST_F(RunsCliTest, CompareCountsCharactersAndTakesTheBestModelOfARunThatHasNotEnded) {
+  fs::copy(run("seed1"), folder_ / "für übermorgen", fs::copy_options::recursive);
+  fs::remove_all(folder_ / "für übermorgen" / "model");
+  const DataConfig data = reverse_config(*shared_).data;
+  const std::vector<std::string> words = {"compare",           folder_ / "für übermorgen", run("seed1"),
+                                          "--source",          data.valid_source[0],       "--reference",
+                                          data.valid_target[0]};
+  const std::vector<std::string> lines = split_lines(output_of(words));
+  // The last column begins at the same character in every line of the table.
+  const auto characters_before = [](const std::string& text, size_t at) {
+    return std::count_if(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at),
+                         [](char c) { return (c & 0xC0) != 0x80; });
+  };
+  const auto column = characters_before(lines[0], lines[0].rfind("  ") + 2);
+  size_t rows = 0;
+  for (; rows < lines.size() && !lines[rows].empty(); ++rows)
+    EXPECT_EQ(characters_before(lines[rows], lines[rows].rfind("  ") + 2), column) << lines[rows];
+  EXPECT_THAT(lines[rows - 1], HasSubstr("test BLEU"));
+  fs::remove_all(folder_ / "für übermorgen" / "best");
+  EXPECT_THAT(refusal(run_attune(words)), HasSubstr("the run has no model yet, which --source asks for"));
+}
+
 // metrics.jsonl as version 0.1.0 wrote it.
 TEST_F(RunsCliTest, RunsOfEarlierVersionsAreComparedAndDrawn) {
   fs::copy(run("seed1"), folder_ / "old", fs::copy_options::recursive);

@@ -324,7 +324,8 @@ TEST_F(TextModelsCliTest, EvaluateRefusals) {
   EXPECT_THAT(refusal_of({"evaluate", lm_}), HasSubstr("\"decoder_lm\" needs --data"));
   EXPECT_THAT(refusal_of({"evaluate", classifier_, "--source", text, "--reference", text}), HasSubstr("needs --data"));
   EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", text, "--source", text}), HasSubstr("that translates"));
-  EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", text, "--stride", "49"}), HasSubstr("--stride 49"));
+  EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", text, "--stride", "49"}),
+              HasSubstr("stride 49: needs a number from 1 to the model's context of 48"));
   EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", "/nowhere"}), HasSubstr("/nowhere"));
   EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", text, "--format", "xml"}), HasSubstr("--format xml"));
   EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", file("t.tsv", "awful\tThe dog.\n")}), HasSubstr("awful"));

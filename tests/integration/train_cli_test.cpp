@@ -11,6 +11,7 @@
 namespace attune {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -176,7 +177,8 @@ TEST_F(TrainCliTest, DescriptionsAreOfTheArchitecture) {
   EXPECT_THAT(language, HasSubstr("context_length = 1024"));
   EXPECT_THAT(language, Not(HasSubstr("train_source")));
   EXPECT_THAT(run_attune({"train", "--describe-config", "--preset", "bert-base"}).output,
-              HasSubstr("architecture = \"encoder_classifier\""));
+              AllOf(HasSubstr("architecture = \"encoder_classifier\""), HasSubstr("# bert-base: Devlin et al. 2019"),
+                    HasSubstr("# What differs from the publication: For training from scratch")));
 }
 
 TEST_F(TrainCliTest, WhatIsWrongIsSaidInOneLine) {

@@ -17,7 +17,9 @@
 #include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
+#include "tests/models/every_choice.h"
 #include "tests/models/small_config.h"
+#include "tests/support/directional_error.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/temporary_folder.h"
@@ -81,19 +83,6 @@ const std::vector<FeedForwardKind> kFeedForwards = {
             .bias_rate = 0.001},
     Experts{.experts = 6, .groups = 2, .normalised_weights = false}};
 
-// The lists above are complete: whoever adds an alternative adds it there.
-template <class V>
-void expect_every_alternative(const std::vector<V>& values) {
-  for (size_t index = 0; index < std::variant_size_v<V>; ++index)
-    EXPECT_TRUE(std::ranges::any_of(values, [&](const V& value) { return value.index() == index; }))
-        << VariantNames<V>::values[index] << " is tried nowhere";
-}
-template <NamedEnum E>
-void expect_every_value(const std::vector<E>& values) {
-  for (const auto& [value, name] : EnumNames<E>::values)
-    EXPECT_TRUE(std::ranges::find(values, value) != values.end()) << name << " is tried nowhere";
-}
-
 TEST(Choices, EveryKindIsTried) {
   expect_every_alternative(kPositions);
   expect_every_alternative(kAttention);
@@ -105,47 +94,6 @@ TEST(Choices, EveryKindIsTried) {
 
 void set_pattern(AttentionKind& kind, const AttentionPattern& pattern) {
   std::visit([&](auto& attention) { attention.pattern = pattern; }, kind);
-}
-
-// The derivative along a random direction, by backward() and by finite differences.
-double directional_error(Module& model, const TransformerConfig& c) {
-  require_gradients(model);
-  clear_gradients(model);
-  backward(loss_of(model, c.architecture));
-  const std::vector<NamedParameter> parameters = trained_parameters(model);
-  std::vector<std::vector<double>> directions;
-  double expected = 0, scale = 0;
-  uint64_t stream = 0;
-  for (const NamedParameter& p : parameters) {
-    Random random(7, stream++);
-    std::vector<double>& direction = directions.emplace_back();
-    const Tensor g = gradient(*p.tensor);
-    if (!g.defined()) {  // of an expert that no token chose
-      EXPECT_NE(p.name.find(".experts."), std::string::npos) << p.name << " has no gradient";
-      direction.resize(static_cast<size_t>(p.tensor->numel()));
-      continue;
-    }
-    for (const double value : g.values<double>()) {
-      direction.push_back(random.normal());
-      expected += value * direction.back();
-      scale += std::abs(value * direction.back());
-    }
-  }
-  const NoGrad no_grad;
-  const auto moved = [&](double by) {
-    for (size_t i = 0; i < parameters.size(); ++i)
-      for (size_t j = 0; j < directions[i].size(); ++j)
-        parameters[i].tensor->values<double>()[j] += by * directions[i][j];
-    return loss_of(model, c.architecture).item();
-  };
-  double least = std::numeric_limits<double>::infinity();
-  for (const double step : {1e-5, 1e-6, 1e-7}) {  // a smaller one where ReLU has a corner within reach
-    const double up = moved(step), down = moved(-2 * step);
-    moved(step);
-    least = std::min(least, std::abs((up - down) / (2 * step) - expected) / scale);
-    if (least < 1e-7) break;
-  }
-  return least;
 }
 
 // Norms are 1 and biases 0 at first, which hides mistakes.
@@ -218,10 +166,11 @@ void check_works(const TransformerConfig& config) {
   ASSERT_EQ(parameter_count(*model), count_parameters(config).total());
   convert_parameters(*model, DType::f64);
   shake(*model, 5);
-  double error = directional_error(*model, config);
+  const auto loss = [&] { return loss_of(*model, config.architecture); };
+  double error = directional_error(*model, loss);
   if (error > 1e-6) {  // among thousands of models with ReLU one lies on a corner: it moves away
     shake(*model, 6);
-    error = directional_error(*model, config);
+    error = directional_error(*model, loss);
   }
   EXPECT_LT(error, 1e-6);
   if (const auto* lm = dynamic_cast<const DecoderLm*>(model.get())) check_cached(*lm);

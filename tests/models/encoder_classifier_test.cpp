@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "attune/autograd/graph.h"
+#include "attune/nn/dropout.h"
 #include "attune/tensor/host_view.h"
 #include "tests/models/small_config.h"
 #include "tests/support/errors.h"
@@ -48,6 +49,53 @@ TEST(EncoderClassifier, ALossOfAnotherKindOfLabelsIsRefused) {
   TransformerConfig several = regression_config();
   several.labels = {"similarity", "length"};
   EXPECT_THROW(build_encoder_classifier(several, 3)->regression_loss(tokens, right), ConfigError);
+}
+
+// Sets every dropout but the last one of the model to 0.
+class LastDropout final : public Visitor {
+ public:
+  explicit LastDropout(Module& module) { module.visit(*this); }
+
+ protected:
+  void on_module(const std::string&, Module& module) override {
+    auto* dropout = dynamic_cast<Dropout*>(&module);
+    if (dropout == nullptr) return;
+    if (last_ != nullptr) last_->set_probability(0);
+    last_ = dropout;
+  }
+
+ private:
+  Dropout* last_ = nullptr;
+};
+
+TEST(EncoderClassifier, DropoutStandsInFrontOfTheHead) {
+  TransformerConfig config = small_config(Architecture::encoder_classifier);
+  config.dropout = 0.5;
+  config.pooler = true;
+  config.labels.clear();
+  for (int64_t i = 0; i < config.d_model; ++i) config.labels.push_back("label " + std::to_string(i));
+  const auto model = build_encoder_classifier(config, 3);
+  const LastDropout others_are_off(*model);
+  for (const NamedParameter& p : named_parameters(*model))  // each logit is one number of what the head reads
+    if (p.name == "head.weight")
+      for (int64_t i = 0; i < config.d_model; ++i)
+        for (int64_t j = 0; j < config.d_model; ++j)
+          p.tensor->values<float>()[static_cast<size_t>(i * config.d_model + j)] = i == j ? 1 : 0;
+  const PackedTokens tokens = random_tokens({5, 1, 9}, 1);
+  const HostView read((*model)(tokens).detach());
+  const DropoutScope dropout({.seed = 11, .step = 1});
+  const HostView kept((*model)(tokens).detach());
+  int dropped = 0;
+  for (size_t i = 0; i < read.as<float>().size(); ++i) {
+    const float value = kept.as<float>()[i];
+    if (value == 0) {
+      ++dropped;
+    } else {
+      EXPECT_NEAR(value, 2 * read.as<float>()[i], 1e-6);
+    }
+  }
+  EXPECT_GT(dropped, 8);
+  EXPECT_LT(dropped, 40) << "of 48";
 }
 
 }  // namespace

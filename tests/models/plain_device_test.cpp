@@ -15,6 +15,7 @@
 #include "attune/nn/make_panels.h"
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
+#include "tests/models/every_choice.h"
 #include "tests/models/small_config.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
@@ -137,25 +138,35 @@ std::vector<AttentionKind> attention_kinds(const PositionKind& positions) {
   const int64_t rotary = std::holds_alternative<RotaryOptions>(positions) ? 4 : 0;
   return {
       MultiHead{.pattern = SlidingWindow{.size = 3}}, MultiHead{.kv_heads = 1, .bias = AttentionBias::none, .scale = 1},
-      MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = rotary},
+      MultiHeadLatent{.latent_dim = 6,
+                      .query_latent_dim = 5,
+                      .latent_norm = true,
+                      .rotary_dim = rotary,
+                      .pattern = FixedAttention{.stride = 3, .summary = 1}},
       MultiHeadLatent{.head_dim = 3, .value_dim = 5, .rotary_dim = rotary, .pattern = StridedAttention{.stride = 2}}};
+}
+
+// In these lists; norms and activations are taken from their names.
+TEST(PlainDevice, EveryPositionAttentionAndPatternIsTried) {
+  expect_every_alternative(kPositions);
+  const std::vector<AttentionKind> kinds = attention_kinds(NoPositions{});
+  expect_every_alternative(kinds);
+  std::vector<AttentionPattern> patterns;
+  for (const AttentionKind& kind : kinds) patterns.push_back(pattern_of(kind));
+  expect_every_alternative(patterns);
 }
 
 // Norms and activations take turns, so that each stands beside several attentions and positions.
 template <class Check>
 void walk(Architecture architecture, Check&& check) {
-  const NormForm forms[] = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
-  const FeedForwardActivation activations[] = {FeedForwardActivation::relu, FeedForwardActivation::gelu,
-                                               FeedForwardActivation::swiglu, FeedForwardActivation::gelu_tanh,
-                                               FeedForwardActivation::geglu};
   size_t turn = 0;
   for (const PositionKind& positions : kPositions)
     for (const AttentionKind& attention : attention_kinds(positions)) {
       TransformerConfig c = small_config(architecture, 0.1);
       c.positions = positions;
       c.norm = turn % 2 == 0 ? NormPlacement::pre : NormPlacement::post;
-      c.norm_form = forms[turn % 3];
-      c.activation = activations[turn % 5];
+      c.norm_form = in_turn<NormForm>(turn);
+      c.activation = in_turn<FeedForwardActivation>(turn);
       if (turn % 4 == 1) c.feed_forward = Experts{.experts = 4, .shared_experts = 1, .d_ff = 7};
       if (turn % 4 == 3)
         c.feed_forward =

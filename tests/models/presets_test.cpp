@@ -18,6 +18,14 @@ TEST(Presets, AreValid) {
   for (const Preset& preset : presets()) EXPECT_NO_THROW(preset_model(preset).validate()) << preset.name;
 }
 
+TEST(Presets, SayWhatTheyAreAndWhatDiffersFromThePublication) {
+  for (const Preset& preset : presets()) {
+    EXPECT_FALSE(std::string_view(preset.description).empty()) << preset.name;
+    EXPECT_GT(preset.differs.size(), 10u) << preset.name;
+    EXPECT_NE(preset.differs.back(), '.') << preset.name << ": the page and --describe-config end the sentence";
+  }
+}
+
 TEST(Presets, HaveThePublishedNumbersOfParameters) {
   // The checkpoint has 124,439,808.
   EXPECT_EQ(parameters_of("gpt2-124m"), 124439808);

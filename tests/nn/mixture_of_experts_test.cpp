@@ -166,21 +166,43 @@ TEST(MixtureOfExperts, PanelsOfEightBitsAreNearToFloat32) {
   EXPECT_LT(relative_error((*module)(x), expected), 3e-2);
 }
 
-// What is read of an expert that nobody chose would be seen: it is not a number.
-TEST(MixtureOfExperts, ExpertsThatNobodyChoseAreNotRead) {
-  for (const bool panels : {false, true}) {
-    MixtureOfExpertsConfig config = small_experts();
-    const auto module = random_module(config, DType::f32);
-    for (const NamedParameter& p : named_parameters(*module)) {
-      if (p.name == "router.choice_bias")
-        p.tensor->assign(std::span<const float>(std::vector<float>{9, 9, 0, 0, -9, -9}));
-      if (p.name.starts_with("experts.4") || p.name.starts_with("experts.5"))
-        p.tensor->fill(std::numeric_limits<double>::quiet_NaN());
-    }
-    if (panels) make_panels(*module);
-    const NoGrad no_grad;
-    EXPECT_LT(first_not_finite((*module)(normal({30, 8}, {.dtype = DType::f32, .seed = 1}))), 0);
+// Makes the last two of six experts no numbers: the tensors, and the scales of panels.
+class Poison final : public Visitor {
+ protected:
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (!path.starts_with("experts.4") && !path.starts_with("experts.5")) return;
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    parameter.tensor.fill(kNaN);
+    if (parameter.panels && is_quantised(parameter.panels->format())) parameter.panels->scales().fill(kNaN);
   }
+};
+
+// What is read of an expert that nobody chose would be seen.
+TEST(MixtureOfExperts, ExpertsThatNobodyChoseAreNotRead) {
+  const NoGrad no_grad;
+  const Tensor x = normal({30, 8}, {.dtype = DType::f32, .seed = 1});
+  for (const std::optional<WeightFormat> format : {std::optional<WeightFormat>{},
+                                                   {WeightFormat::float32},
+                                                   {WeightFormat::bfloat16},
+                                                   {WeightFormat::int8},
+                                                   {WeightFormat::int4}})
+    for (const bool chosen : {false, true}) {
+      SCOPED_TRACE(format ? enum_name(*format) : "no panels");
+      const auto module = random_module(small_experts(), DType::f32);
+      for (const NamedParameter& p : named_parameters(*module))
+        if (p.name == "router.choice_bias")
+          p.tensor->assign(std::span<const float>(chosen ? std::vector<float>{-9, -9, 0, 0, 9, 9}
+                                                         : std::vector<float>{9, 9, 0, 0, -9, -9}));
+      Poison poison;
+      if (!format || !is_quantised(*format)) module->visit(poison);  // what is no number cannot be quantised
+      if (format) make_panels(*module, *format);
+      if (format && is_quantised(*format)) module->visit(poison);
+      const int64_t found = first_not_finite((*module)(x));
+      if (chosen)
+        EXPECT_GE(found, 0);
+      else
+        EXPECT_LT(found, 0);
+    }
 }
 
 TEST(MixtureOfExperts, NoTokensGiveNoRows) {

@@ -330,25 +330,34 @@ TEST(AttentionPattern, BadNumbersStayVisible) {
   }
 }
 
+// Output and gradients, those of the tables included, of heads that share keys.
+std::vector<Tensor> with_table_gradients(const AttentionPattern& pattern, int threads) {
+  const ThreadScope scope(threads);
+  Problem p = random_problem(
+      {.queries = {20, 150, 5}, .keys = {20, 150, 5}, .heads = 4, .kv_heads = 1, .d_k = 16, .d_v = 16}, DType::f32);
+  p.options.pattern = pattern;
+  p.options.dropout = {.probability = 0.1, .seed = 8};
+  p.options.relative_keys = normal({17, 16}, {.dtype = DType::f32, .seed = 6});
+  p.options.relative_values = normal({17, 16}, {.dtype = DType::f32, .seed = 7});
+  p.options.distance_bias = normal({41, 4}, {.dtype = DType::f32, .seed = 8});
+  std::vector<Tensor*> inputs{
+      &p.q, &p.k, &p.v, &p.options.relative_keys, &p.options.relative_values, &p.options.distance_bias};
+  for (Tensor* t : inputs) require_gradient(*t);
+  const Tensor out = attention(p.q, p.k, p.v, p.options);
+  backward(out);
+  std::vector<Tensor> results{out.detach()};
+  for (const Tensor* t : inputs) results.push_back(gradient(*t));
+  return results;
+}
+
 TEST(AttentionPattern, SameBitsForEveryThreadCount) {
   for (const AttentionPattern& pattern : patterns()) {
-    const auto [one, two] = with_one_and_two_threads([&] {
-      Problem p = random_problem({.queries = {20, 150, 5}, .keys = {20, 150, 5}, .d_k = 16, .d_v = 16}, DType::f32);
-      p.options.pattern = pattern;
-      p.options.dropout = {.probability = 0.1, .seed = 8};
-      p.options.relative_keys = normal({17, 16}, {.dtype = DType::f32, .seed = 6});
-      p.options.relative_values = normal({17, 16}, {.dtype = DType::f32, .seed = 7});
-      p.options.distance_bias = normal({41, 2}, {.dtype = DType::f32, .seed = 8});
-      std::vector<Tensor*> inputs{
-          &p.q, &p.k, &p.v, &p.options.relative_keys, &p.options.relative_values, &p.options.distance_bias};
-      for (Tensor* t : inputs) require_gradient(*t);
-      const Tensor out = attention(p.q, p.k, p.v, p.options);
-      backward(out);
-      std::vector<Tensor> results{out.detach()};
-      for (const Tensor* t : inputs) results.push_back(gradient(*t));
-      return results;
-    });
-    for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i << " " << pattern.index();
+    const auto one = with_table_gradients(pattern, 1);
+    for (const int threads : {2, 3, 8}) {
+      const auto several = with_table_gradients(pattern, threads);
+      for (size_t i = 0; i < one.size(); ++i)
+        EXPECT_TRUE(same_bits(one[i], several[i])) << i << " " << pattern.index() << ", threads " << threads;
+    }
   }
 }
 

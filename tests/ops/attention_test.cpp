@@ -133,18 +133,105 @@ TEST(Attention, BadNumbersStayVisible) {
   }
 }
 
+// More queries and keys than a part has, with heads that share keys and with few of them beside many threads.
+std::vector<std::pair<const char*, Problem>> long_problems(DType dtype) {
+  std::vector<std::pair<const char*, Problem>> all;
+  const Sizes multi_query{.queries = {700}, .keys = {700}, .heads = 4, .kv_heads = 1, .d_k = 16, .d_v = 24};
+  all.emplace_back("multi-query", random_problem(multi_query, dtype));
+  all.emplace_back("multi-query, causal", random_problem(multi_query, dtype));
+  all.back().second.options.causal = true;
+  all.back().second.options.dropout = {.probability = 0.1, .seed = 8};
+  all.emplace_back("masked", random_problem(multi_query, dtype));
+  all.back().second.options.mask = random_mask(multi_query, true);
+  all.emplace_back("fewer queries than keys",
+                   random_problem({.queries = {300, 3}, .keys = {640, 1}, .heads = 2, .kv_heads = 2}, dtype));
+  all.back().second.options.causal = true;
+  all.emplace_back("more queries than keys",
+                   random_problem({.queries = {400}, .keys = {130}, .heads = 1, .kv_heads = 1}, dtype));
+  all.back().second.options.causal = true;
+  all.emplace_back("many sequences", random_problem({.queries = std::vector<int32_t>(40, 20),
+                                                     .keys = std::vector<int32_t>(40, 20),
+                                                     .heads = 6,
+                                                     .kv_heads = 2,
+                                                     .d_k = 16,
+                                                     .d_v = 16},
+                                                    dtype));
+  return all;
+}
+
+TEST(Attention, LongSequencesOnEveryTarget) {
+  for (auto& [name, p] : long_problems(DType::f32)) {
+    const Tensor expected = reference(p);
+    for_each_target([&](const std::string& target) {
+      EXPECT_LT(relative_error(attention(p.q, p.k, p.v, p.options).to(DType::f64), expected), 2e-6)
+          << name << " on " << target;
+    });
+  }
+}
+
+// Output and gradients.
+std::vector<Tensor> with_gradients(const Problem& problem) {
+  Problem p = problem;
+  for (Tensor* t : {&p.q, &p.k, &p.v}) {
+    *t = t->detach();
+    require_gradient(*t);
+  }
+  const Tensor out = attention(p.q, p.k, p.v, p.options);
+  backward(out, normal({out.size(0), out.size(1), out.size(2)}, {.dtype = out.dtype(), .seed = 40}));
+  return {out.detach(), gradient(p.q), gradient(p.k), gradient(p.v)};
+}
+
 TEST(Attention, SameBitsForEveryThreadCount) {
-  auto run = [](int n) {
-    const ThreadScope threads(n);
-    Problem p = random_problem({.queries = {20, 70, 5}, .keys = {20, 70, 5}, .d_k = 16, .d_v = 16}, DType::f32);
-    p.options.dropout = {.probability = 0.1, .seed = 8};
-    for (Tensor* t : {&p.q, &p.k, &p.v}) require_gradient(*t);
-    const Tensor out = attention(p.q, p.k, p.v, p.options);
-    backward(out);
-    return std::vector<Tensor>{out.detach(), gradient(p.q), gradient(p.k), gradient(p.v)};
-  };
-  const auto one = run(1), two = run(2);
-  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i;
+  auto all = long_problems(DType::f32);
+  all.emplace_back("short",
+                   random_problem({.queries = {20, 70, 5}, .keys = {20, 70, 5}, .d_k = 16, .d_v = 16}, DType::f32));
+  for (const auto& [name, p] : all) {
+    const auto run = [&, &p = p](int n) {
+      const ThreadScope threads(n);
+      return with_gradients(p);
+    };
+    const auto one = run(1);
+    for (const int threads : {2, 3, 8}) {
+      const auto several = run(threads);
+      for (size_t i = 0; i < one.size(); ++i)
+        EXPECT_TRUE(same_bits(one[i], several[i])) << name << ", result " << i << ", threads " << threads;
+    }
+  }
+}
+
+// The weights of a head, and so its gradients, do not depend on which heads it shares keys with.
+TEST(Attention, SharedKeysGiveWhatCopiesOfThemGive) {
+  for (auto& [name, p] : long_problems(DType::f64)) {
+    const int64_t heads = p.q.size(1), group = heads / p.k.size(1);
+    const auto copied = [&, heads = heads](const Tensor& x) {
+      const Tensor copies = Tensor::empty({x.size(0), heads, x.size(2)}, {.dtype = DType::f64});
+      for (int64_t row = 0; row < x.size(0); ++row) {
+        for (int64_t h = 0; h < heads; ++h)
+          std::copy_n(x.data<double>() + (row * x.size(1) + h / group) * x.size(2), x.size(2),
+                      copies.data<double>() + (row * heads + h) * x.size(2));
+      }
+      return copies;
+    };
+    const auto summed = [&, heads = heads](const Tensor& x) {
+      const Tensor sums = Tensor::zeros({x.size(0), heads / group, x.size(2)}, {.dtype = DType::f64});
+      for (int64_t row = 0; row < x.size(0); ++row) {
+        for (int64_t h = 0; h < heads; ++h) {
+          for (int64_t c = 0; c < x.size(2); ++c)
+            sums.data<double>()[(row * (heads / group) + h / group) * x.size(2) + c] +=
+                x.data<double>()[(row * heads + h) * x.size(2) + c];
+        }
+      }
+      return sums;
+    };
+    Problem alone = p;
+    alone.k = copied(p.k);
+    alone.v = copied(p.v);
+    const auto found = with_gradients(p), expected = with_gradients(alone);
+    EXPECT_TRUE(same_bits(found[0], expected[0])) << name;
+    EXPECT_TRUE(same_bits(found[1], expected[1])) << name;
+    EXPECT_LT(relative_error(found[2], summed(expected[2])), 1e-12) << name;
+    EXPECT_LT(relative_error(found[3], summed(expected[3])), 1e-12) << name;
+  }
 }
 
 TEST(Attention, MemoryIsLinearInLength) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "attune/kernels/reduce.h"
 #include "attune/kernels/top_candidates.h"
@@ -113,28 +114,36 @@ TEST(PlainDeviceDeathTest, TheHostCannotReadIt) {
   EXPECT_DEATH(static_cast<void>(*const_cast<volatile float*>(x.data<float>())), "");
 }
 
+// Rows of two tensors, with rules and penalties of their own.
 TEST(PlainDevice, TopCandidates) {
   const Tensor logits = normal({3, 50}, {.dtype = DType::f32, .seed = 4});
+  const Tensor others = normal({2, 20}, {.dtype = DType::f32, .seed = 5});
   const std::vector<CandidateRules> rules = {
       {.excluded = {7, 3}}, {.wanted = {49, 0}}, {.wanted = {5, 6}, .only_wanted = true}};
-  const std::vector<int32_t> excluded = {1, 2};
-  const auto lists_on = [&](const Tensor& x) {
+  const std::vector<int32_t> excluded = {1, 2}, seen = {0, 4, 19};
+  const auto lists_on = [&](const Tensor& x, const Tensor& y) {
     CandidateLists lists;
-    lists.reset(3, 6);
-    for (size_t row = 0; row < 3; ++row) {
-      const CandidateQuery query{.count = 4, .excluded = excluded, .rules = &rules[row]};
-      const int64_t count = dispatch(x.device(), [&](auto device) {
-        return top_candidates(device, {x, static_cast<int64_t>(row), 50}, query, lists.room(row));
-      });
-      EXPECT_GE(count, 0);
-      lists.set_count(row, static_cast<size_t>(count));
+    lists.reset(5, 6);
+    std::vector<CandidateJob> jobs;
+    for (size_t row = 0; row < 3; ++row)
+      jobs.push_back({.row = {x, static_cast<int64_t>(row), 50},
+                      .query = {.count = 4, .excluded = excluded, .rules = &rules[row]},
+                      .room = lists.room(row)});
+    for (size_t row = 3; row < 5; ++row)
+      jobs.push_back({.row = {y, static_cast<int64_t>(row) - 3, 20},
+                      .query = {.count = 6, .penalized = seen, .penalty = 2},
+                      .room = lists.room(row)});
+    dispatch(x.device(), [&](auto device) { top_candidates(device, jobs); });
+    for (size_t row = 0; row < jobs.size(); ++row) {
+      EXPECT_GE(jobs[row].found, 0);
+      lists.set_count(row, static_cast<size_t>(jobs[row].found));
     }
     return lists;
   };
-  const CandidateLists expected = lists_on(logits);
+  const CandidateLists expected = lists_on(logits.clone(), others.clone());
   for (const Device& device : devices_under_test()) {
-    const CandidateLists found = lists_on(logits.to(device));
-    for (size_t row = 0; row < 3; ++row) {
+    const CandidateLists found = lists_on(logits.to(device), others.to(device));
+    for (size_t row = 0; row < 5; ++row) {
       ASSERT_EQ(found[row].size(), expected[row].size());
       for (size_t i = 0; i < found[row].size(); ++i) {
         EXPECT_EQ(found[row][i].token, expected[row][i].token);
@@ -144,12 +153,24 @@ TEST(PlainDevice, TopCandidates) {
   }
 }
 
-TEST(PlainDevice, PenalizedTokens) {
+// One of two rows is no distribution, and one has its logits changed by a penalty.
+TEST(PlainDevice, TopCandidatesOfNoDistributionAndPenalizedTokens) {
   const std::vector<int32_t> tokens = {0, 3};
   for (const Device& device : devices_under_test()) {
-    const Tensor logits = Tensor::from({2, 4}, std::vector<float>{1, 1, 1, 1, 3, 3, -3, -3}, device);
-    dispatch(device, [&](auto d) { penalize_tokens(d, {logits, 1, 4}, tokens, 2); });
-    EXPECT_EQ(host_values<float>(logits), (std::vector<float>{1, 1, 1, 1, 1.5, 3, -3, -6})) << device.text();
+    SCOPED_TRACE(device.text());
+    const float none = std::numeric_limits<float>::quiet_NaN();
+    const Tensor logits = Tensor::from({2, 4}, std::vector<float>{1, none, 1, 1, 3, 3, -3, -3}, device);
+    std::vector<Candidate> room(2);
+    std::vector<CandidateJob> jobs;
+    jobs.push_back({.row = {logits, 0, 4}, .query = {}, .room = std::span(room).first(1)});
+    jobs.push_back(
+        {.row = {logits, 1, 4}, .query = {.penalized = tokens, .penalty = 2}, .room = std::span(room).last(1)});
+    dispatch(device, [&](auto d) { top_candidates(d, jobs); });
+    EXPECT_EQ(jobs[0].found, -1);
+    ASSERT_EQ(jobs[1].found, 1);
+    EXPECT_EQ(room[1].token, 1);
+    const std::vector<float> after = host_values<float>(logits);
+    EXPECT_EQ(std::vector<float>(after.begin() + 4, after.end()), (std::vector<float>{1.5, 3, -3, -6}));
   }
 }
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 import threading
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,12 +58,53 @@ def test_an_unknown_option_names_the_nearest(translator: attune.Translator) -> N
         translator.translate("a", beam_sise=2)  # type: ignore[call-overload]
 
 
+def test_numbers_and_texts_of_any_size(generator: attune.TextGenerator) -> None:
+    with pytest.raises(attune.ConfigError, match="seed = 9223372036854775808"):
+        generator.generate("the dog", seed=2**63)
+    for number in (2**64, -(2**63) - 1):
+        with pytest.raises(attune.ConfigError, match=f"{number} has more than 64 bits"):
+            generator.generate("the dog", seed=number)
+    assert generator.generate("the dog", seed=np.int64(2), max_tokens=3).text  # type: ignore[arg-type]
+    with pytest.raises(attune.ConfigError, match="is no number"):
+        generator.generate("the dog", stop=["\udc80"])
+    with pytest.raises(attune.ConfigError, match="train.seed"):
+        attune.RunConfig("", {"train": {"seed": 2**63}}, "")
+    names = ["a\0b", "yes"]
+    model = attune.Model.build(
+        {"architecture": "encoder_classifier", "vocab": 20, "d_model": 16, "heads": 2, "layers": 1, "labels": names}
+    )
+    assert model.config["labels"] == names
+
+
+def test_an_ensemble_is_any_sequence(translator: attune.Translator, hub: Path) -> None:
+    class Folders(Sequence[Path]):
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: Any) -> Any:
+            return ([hub / "marian"] * 2)[index]
+
+    for folders in (Folders(), deque([str(hub / "marian")] * 2)):
+        ensemble = attune.Translator(folders)
+        assert ensemble.translate("the dog").text == translator.translate("the dog").text
+
+
 def test_errors_are_those_of_python_too(translator: attune.Translator, tmp_path: Path) -> None:
     with pytest.raises(OSError) as error:
         attune.Translator(tmp_path / "nothing")
     assert isinstance(error.value, attune.FileError) and isinstance(error.value, attune.Error)
     with pytest.raises(ValueError):
         translator.translate("a", beam_size=-1)
+
+
+def test_the_device_is_chosen_by_name(hub: Path) -> None:
+    sentence = "a small house"
+    assert attune.Translator(hub / "marian", device="cpu").translate(sentence).text == attune.Translator(
+        hub / "marian"
+    ).translate(sentence).text
+    for load in attune.Translator, attune.TextGenerator, attune.Classifier, attune.Embedder:
+        with pytest.raises(attune.ConfigError, match="device = gpu: needs cpu, cuda, or cuda:N"):
+            load(hub / "marian", device="gpu")
 
 
 def test_progress_counts_all_sentences(translator: attune.Translator) -> None:
@@ -87,6 +135,14 @@ def test_evaluation_scores_translations(translator: attune.Translator) -> None:
     assert scores["translations"] == own
     assert 0 <= scores["chrf"] <= 100
     assert attune.bleu(["a b c d e"], ["a b c d e"]) == pytest.approx(100)
+    assert scores["ter"] == pytest.approx(attune.ter(own, own))
+    others = ["nothing"] * len(own)
+    several = translator.evaluate(SENTENCES, [others, own])
+    assert several["bleu"] == scores["bleu"] and several["chrf"] == scores["chrf"]
+    assert translator.evaluate(SENTENCES, others)["bleu"] < scores["bleu"]
+    assert attune.ter(["a b c"], [["a b d"], ["a b c d"]]) == pytest.approx(100 / 3.5)
+    with pytest.raises(attune.DataError, match="3 hypotheses but 1 references"):
+        translator.evaluate(SENTENCES, [own, own[:1]])
 
 
 def test_greedy_text_is_the_same_alone_and_in_a_batch(generator: attune.TextGenerator) -> None:
@@ -121,6 +177,58 @@ def test_a_draft_does_not_change_greedy_text(generator: attune.TextGenerator) ->
     assert generator.generate("the dog", temperature=0, max_tokens=12, draft=generator).tokens == plain.tokens
 
 
+def test_a_language_model_is_evaluated(generator: attune.TextGenerator, hub: Path, tmp_path: Path) -> None:
+    model = attune.Model(hub / "gpt2")
+    ids = generator.encode_prompt("the dog sees")
+    logits = np.asarray(model.logits([ids]))[:-1].astype(np.float64)
+    log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    nll = -log_probabilities[np.arange(len(ids) - 1), ids[1:]].mean()
+    scores = generator.evaluate("the dog sees")
+    assert scores["nll"] == pytest.approx(nll, rel=1e-5) and scores["tokens"] == len(ids) - 1
+    assert scores["perplexity"] == pytest.approx(np.exp(nll), rel=1e-5)
+    assert scores["bits_per_byte"] == pytest.approx(nll * (len(ids) - 1) / np.log(2) / len("the dog sees"), rel=1e-5)
+
+    file = tmp_path / "text"
+    file.write_text("the dog sees\na house\n")
+    assert generator.evaluate(file) == generator.evaluate(["the dog sees", "a house"])
+    printed = subprocess.run(
+        [sys.executable, "-c", "from attune._command_line import main; main()"]
+        + ["evaluate", hub / "gpt2", "--data", file, "--json"],
+        capture_output=True,
+        check=True,
+    ).stdout
+    of_program = json.loads(printed)
+    assert {name: of_program[name] for name in generator.evaluate(file)} == generator.evaluate(file)
+    with pytest.raises(attune.ConfigError, match="stride 100000"):
+        generator.evaluate(file, stride=100000)
+    with pytest.raises(attune.DataError, match="a text was expected"):
+        generator.evaluate([("a prompt", "an answer")])
+    interrupt = attune.Interrupt()
+    interrupt.set()
+    with pytest.raises(attune.Interrupted):
+        generator.evaluate(file, interrupt=interrupt)
+
+
+def test_calls_choose_an_adapter(generator: attune.TextGenerator, hub: Path, tmp_path: Path) -> None:
+    shutil.copytree(hub.parent / "adapters" / "gpt2", tmp_path / "legal")
+    config = json.loads((tmp_path / "legal" / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = str(hub / "gpt2")
+    (tmp_path / "legal" / "adapter_config.json").write_text(json.dumps(config))
+    merged = attune.TextGenerator(tmp_path / "legal")
+    several = attune.TextGenerator(hub / "gpt2", adapters={"legal": tmp_path / "legal"})
+    assert several.adapters == ["legal"] and generator.adapters == []
+    tokens = {
+        name: several.generate("the dog", temperature=0, max_tokens=12, adapter=name).tokens for name in ("", "legal")
+    }
+    assert tokens[""] == generator.generate("the dog", temperature=0, max_tokens=12).tokens
+    assert tokens["legal"] == merged.generate("the dog", temperature=0, max_tokens=12).tokens
+    assert tokens["legal"] != tokens[""]
+    with pytest.raises(attune.ConfigError, match='adapter = "poems": the model was loaded with legal'):
+        several.generate("the dog", adapter="poems")
+    with pytest.raises(attune.ConfigError, match="adapters are for one model"):
+        attune.Translator([hub / "marian"] * 2, adapters={"legal": tmp_path / "legal"})
+
+
 def test_chat_templates_need_one_in_the_folder(generator: attune.TextGenerator) -> None:
     with pytest.raises(attune.ConfigError, match="chat template"):
         generator.apply_chat_template([{"role": "user", "content": "Hello"}])
@@ -135,12 +243,18 @@ def test_labels_are_sorted_and_pairs_are_read(classifier: attune.Classifier) -> 
     assert classifier.classify("the dog") == found[0]
     assert classifier.classify(("the dog", "a house")).label in classifier.labels
     assert [p.label for p in classifier.classify_iterable(["the dog"] * 3)] == [found[0].label] * 3
+    pairs = [("the dog", "a house"), ("a house", "the dog")]
+    assert list(classifier.classify_iterable(iter(pairs))) == classifier.classify(pairs)
+    with pytest.raises(attune.DataError, match="1 texts and 1 pairs"):
+        classifier.classify(["the dog", pairs[0]])  # type: ignore[call-overload]
 
 
 def test_a_classifier_is_evaluated(classifier: attune.Classifier) -> None:
     texts = ["the dog", "a house", "the"]
     own = [p.label for p in classifier.classify(texts)]
     assert classifier.evaluate(texts, own)["accuracy"] == 1
+    pairs = [("the dog", "a house"), ("a house", "the")]
+    assert classifier.evaluate(pairs, [p.label for p in classifier.classify(pairs)])["accuracy"] == 1
     with pytest.raises(attune.DataError, match="no label 'nothing'"):
         classifier.evaluate(texts, ["nothing"] * 3)
 
@@ -187,5 +301,3 @@ def test_pipelines_give_what_those_of_transformers_give(hub: Path) -> None:
         generate("the dog", nonsense=1)
     with pytest.raises(attune.ConfigError, match="task"):
         attune.pipeline("fill-mask", hub / "bert-classifier")
-
-

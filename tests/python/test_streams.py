@@ -11,8 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,45 @@ def test_a_stream_in_asyncio(generator: attune.TextGenerator) -> None:
     assert asyncio.run(read()) == generator.generate("the dog", seed=2, max_tokens=12).text
 
 
+def test_two_tasks_share_a_stream(generator: attune.TextGenerator) -> None:
+    def give(put: Callable[[int], None], interrupt: attune.Interrupt) -> None:
+        for item in range(20):
+            time.sleep(0.005)  # so that both wait
+            put(item)
+
+    async def share() -> list[list[int]]:
+        stream: attune.Stream[int, None] = attune.Stream(give)
+
+        async def read() -> list[int]:
+            return [item async for item in stream]
+
+        return await asyncio.wait_for(asyncio.gather(read(), read()), 30)
+
+    one, other = asyncio.run(share())
+    assert sorted(one + other) == list(range(20)) and one and other
+
+
+def test_ctrl_c_in_a_loop_ends_the_work() -> None:
+    """Also while something still has the stream."""
+    ended = threading.Event()
+
+    def wait(put: Callable[[int], None], interrupt: attune.Interrupt) -> None:
+        while not interrupt.is_set():
+            time.sleep(0.01)
+        ended.set()
+
+    stream: attune.Stream[int, None] = attune.Stream(wait)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+        assert ended.wait(30)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        stream.close()
+
+
 def test_other_tasks_run_beside_a_stream(generator: attune.TextGenerator) -> None:
     async def both() -> tuple[str, str]:
         async def read(seed: int) -> str:
@@ -104,6 +144,9 @@ def test_awaited_calls(
         assert text.text == generator.generate("the dog", seed=2, max_tokens=5).text
         assert (await translator.translate_async("the dog")).text == translator.translate("the dog").text
         assert await classifier.classify_async(["the dog"]) == classifier.classify(["the dog"])
+        assert await classifier.classify_async("the dog") == classifier.classify("the dog")
+        pair = ("the dog", "a house")
+        assert await classifier.classify_async(pair) == classifier.classify(pair)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(generator.generate_async("the dog", **LONG), 0.2)  # type: ignore[arg-type]
 
@@ -134,13 +177,49 @@ def test_an_iterable_is_read_as_it_is_needed(translator: attune.Translator) -> N
     wait_for_end_of_streams()
 
 
-def test_an_error_of_an_iterable_is_the_loop_s(translator: attune.Translator) -> None:
+def test_an_error_of_an_iterable_is_the_loop_s(
+    translator: attune.Translator, classifier: attune.Classifier
+) -> None:
     def failing() -> Iterator[str]:
         yield "the dog"
         raise KeyError("broken")
 
-    with pytest.raises(KeyError, match="broken"):
-        list(translator.translate_iterable(failing()))
+    for stream in (translator.translate_iterable(failing()), classifier.classify_iterable(failing())):
+        with pytest.raises(KeyError, match="broken"):
+            list(stream)
+
+
+def test_iterables_of_all_models_are_read_ahead_and_by_async_for(
+    hub: Path, generator: attune.TextGenerator, classifier: attune.Classifier
+) -> None:
+    embedder = attune.Embedder(hub / "bert-classifier")
+    read = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal read
+        while True:
+            read += 1
+            yield "the dog"
+
+    for make in (
+        lambda: classifier.classify_iterable(endless(), batch_texts=1),
+        lambda: embedder.embed_iterable(endless(), batch_texts=1),
+        lambda: generator.generate_iterable(endless(), batch_texts=1, max_tokens=1),
+    ):
+        read = 0
+        stream: Any = make()
+        next(stream)
+        end = time.monotonic() + 30
+        while read <= 16 and time.monotonic() < end:  # the next piece, which nobody has asked for
+            time.sleep(0.01)
+        assert 16 < read <= 64
+        stream.close()
+
+    async def labels() -> list[str]:
+        return [p.label async for p in classifier.classify_iterable(["the dog", "a house"])]
+
+    assert asyncio.run(labels()) == [p.label for p in classifier.classify(["the dog", "a house"])]
+    wait_for_end_of_streams()
 
 
 def test_texts_of_an_iterable_are_generated(generator: attune.TextGenerator) -> None:
@@ -161,6 +240,24 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_a_signal_s_handler_may_make_calls(generator: attune.TextGenerator) -> None:
+    """The worker of the call that it interrupts is at work."""
+    texts: list[str] = []
+    interrupt = attune.Interrupt()
+
+    def handle(number: int, frame: Any) -> None:
+        texts.append(generator.generate("the dog", seed=2, max_tokens=5).text)
+        interrupt.set()
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        generator.generate("the dog", interrupt=interrupt, **LONG)  # type: ignore[arg-type]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert texts == [generator.generate("the dog", seed=2, max_tokens=5).text]
 
 
 def test_a_program_ends_beside_a_stream(hub: Path) -> None:

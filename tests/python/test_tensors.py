@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import gc
 from typing import Any
 
@@ -33,6 +34,23 @@ def test_dtypes(dtype: str) -> None:
     assert tensor.dtype == dtype
     assert np.asarray(tensor).dtype == values.dtype and np.array_equal(np.asarray(tensor), values)
     assert tensor.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1, 3), (3, 1), (0, 2), (2, 3)])
+def test_fortran_order_is_refused_where_it_differs(shape: tuple[int, ...]) -> None:
+    """What a tensor says of its order is what NumPy says of an array in C's order."""
+    view = ctypes.create_string_buffer(256)  # a Py_buffer
+    get = ctypes.pythonapi.PyObject_GetBuffer
+    get.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+    order_c, order_fortran, any_order = 0x38, 0x58, 0x98  # PyBUF_C_CONTIGUOUS, ...
+    tensor = attune.Tensor.zeros(list(shape))
+    for flags in (order_c, any_order, order_fortran):
+        if flags == order_fortran and not np.zeros(shape).flags.f_contiguous:
+            with pytest.raises(BufferError, match="Fortran"):
+                get(tensor, view, flags)
+        else:
+            get(tensor, view, flags)
+            ctypes.pythonapi.PyBuffer_Release(view)
 
 
 def test_memory_outlives_its_owner() -> None:

@@ -114,6 +114,86 @@ def test_classifiers_and_language_models(tmp_path: Path) -> None:
     assert attune.TextGenerator(trainer.model_folder).generate("ab", temperature=0, max_tokens=1).text
 
 
+def test_pairs_of_texts_for_classifiers(tmp_path: Path) -> None:
+    pairs = [("same", "a b", "a b"), ("other", "a b", "1 2"), ("same", "1 2", "1 2"), ("other", "1 2", "a b")] * 4
+    choices = config(steps=2)
+    choices["model"] = SMALL | {"architecture": "encoder_classifier"}
+    trainer = attune.Trainer(choices, tmp_path / "pairs", train_data=pairs, valid_data=iter(pairs))
+    assert trainer.config.to_dict()["data"]["second_text_field"] == "second_text"
+    trainer.train()
+    classifier = attune.Classifier(trainer.model_folder)
+    assert classifier.classify([("a b", "a b")])[0].label in ("same", "other")
+    with pytest.raises(attune.DataError, match=r"\(label, text, second_text\) was expected"):
+        attune.Trainer(choices, tmp_path / "mixed", train_data=[pairs[0], ("same", "a b")])
+    with pytest.raises(attune.DataError, match=r"\(label, text\) was expected"):
+        attune.Trainer(choices, tmp_path / "mixed", train_data=["a b"])
+
+
+def test_a_language_model_learns_answers(tmp_path: Path) -> None:
+    questions = [("what is a?", "an a"), ("what is b?", "a b\nor two")] * 8
+    choices = config(steps=150)
+    choices["model"] = SMALL | {"architecture": "decoder_lm"}
+    choices["data"] = {"tokenizer_type": "characters"}
+    trainer = attune.Trainer(choices, tmp_path / "answers", train_data=questions, valid_data=questions[:2])
+    assert trainer.config.to_dict()["data"]["text_unit"] == "answer"
+    reports: list[attune.ValidationReport] = []
+    trainer.train(on_validation=reports.append)
+    generator = attune.TextGenerator(trainer.model_folder)
+    assert generator.evaluate(questions[:2])["nll"] == pytest.approx(reports[-1].nll, rel=0.3)
+    assert generator.evaluate(questions[:2])["documents"] == 2
+    assert generator.generate("what is a?", temperature=0, max_tokens=8).text == "an a"
+    with pytest.raises(attune.DataError, match=r"\(prompt, answer\) was expected"):
+        attune.Trainer(choices, tmp_path / "mixed", train_data=[questions[0], "a text"])
+
+
+def test_paragraphs_are_documents(tmp_path: Path) -> None:
+    choices = config(steps=1)
+    choices["model"] = SMALL | {"architecture": "decoder_lm"}
+    choices["data"] = {"tokenizer_type": "characters", "text_unit": "paragraph"}
+    starts: list[attune.StartReport] = []
+    attune.Trainer(choices, tmp_path / "run", train_data=["a b\nc", "d", "e f"]).train(on_start=starts.append)
+    assert starts[0].examples == 3
+
+
+def test_a_configuration_is_chosen_for_the_text(tmp_path: Path) -> None:
+    small = {"train": {"steps": 2}, "model": {"d_model": 16, "heads": 2}}
+    trainer = attune.Trainer(small, tmp_path / "run", train_data=PAIRS * 40, automatic=True)
+    chosen = {key: reason for key, value, reason in trainer.choices}
+    assert "data.vocab_size" in chosen and all(chosen.values())
+    assert "train.steps" not in chosen and trainer.config.to_dict()["train"]["steps"] == 2
+    assert trainer.train().step == 2
+
+    labelled = [("letters", "a b c"), ("digits", "1 2 3")] * 40
+    (tmp_path / "topics.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in labelled))
+    sections: dict[str, dict[str, Any]] = {"model": {"architecture": "encoder_classifier"}}
+    of_file = attune.Trainer(
+        sections | {"data": {"train_files": [str(tmp_path / "topics.tsv")]}}, tmp_path / "file", automatic=True
+    )
+    of_iterable = attune.Trainer(sections, tmp_path / "iterable", train_data=labelled, automatic=True)
+    assert of_file.choices == of_iterable.choices != []
+    with pytest.raises(attune.ConfigError, match="a dict of sections"):
+        attune.Trainer(tmp_path / "run.toml", tmp_path / "none", automatic=True)
+    with pytest.raises(attune.ConfigError, match="names no file"):
+        attune.Trainer({}, tmp_path / "none", automatic=True)
+
+
+def test_an_adapter_is_trained_and_chosen(run: attune.Trainer, tmp_path: Path) -> None:
+    choices = {
+        "lora": {"rank": 2},
+        "train": {"steps": 20, "initialize_from": str(run.model_folder), "batch_tokens": 64},
+        "schedule": {"kind": "constant", "learning_rate": 0.05},
+    }
+    tuned = attune.Trainer(choices, tmp_path / "tuned", train_data=[(s, "z") for s, _ in PAIRS] * 8)
+    tuned.train()
+    translator = attune.Translator(run.model_folder, adapters={"short": tuned.model_folder / "adapter"})
+    assert translator.adapters == ["short"]
+    own, short = (translator.translate("a b c", adapter=name).text for name in ("", "short"))
+    assert own == attune.Translator(run.model_folder).translate("a b c").text
+    assert short == attune.Translator(tuned.model_folder).translate("a b c").text
+    assert short != own
+    assert [t.text for t in translator.translate_iterable(["a b c"], adapter="short")] == [short]
+
+
 def test_files_and_toml(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b c\nb c d\n" * 4)
     file = tmp_path / "run.toml"
@@ -132,6 +212,10 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         attune.Trainer({"train": {"stepps": 1}}, tmp_path / "run")
     with pytest.raises(attune.ConfigError, match="train_source"):
         attune.Trainer(config(), tmp_path / "run").train()
+    with pytest.raises(attune.DataError, match="a text was expected"):
+        attune.Trainer(
+            {"model": {"architecture": "decoder_lm"}}, tmp_path / "run", train_data=["a", ("a", "b")]
+        )
     with pytest.raises(attune.DataError, match="line end"):
         attune.Trainer(config(), tmp_path / "run", train_data=[("a\nb", "c")])
 
@@ -147,7 +231,17 @@ def test_a_model_that_was_changed_is_saved(run: attune.Trainer, tmp_path: Path) 
     assert not np.array_equal(np.asarray(attune.Model(run.model_folder).parameters()[name]), np.asarray(parameter))
 
 
-def test_a_model_is_exported(run: attune.Trainer, tmp_path: Path) -> None:
+def test_a_model_is_exported(hub: Path, tmp_path: Path) -> None:
+    done = attune.export(hub / "gpt2", tmp_path / "out", precision="bfloat16")
+    assert done.family == "gpt2" and done.class_name == "GPT2LMHeadModel" and done.left_out == []
+    model, exported = attune.Model(hub / "gpt2"), attune.Model(tmp_path / "out")
+    assert done.parameters == model.parameter_count and done.bytes > 0
+    ids = [[1, 2, 3]]
+    assert np.allclose(np.asarray(exported.logits(ids)), np.asarray(model.logits(ids)), atol=0.05)
+    assert attune.TextGenerator(tmp_path / "out").generate("the dog", max_tokens=3).tokens
+
+
+def test_what_has_no_equivalent_is_not_exported(run: attune.Trainer, tmp_path: Path) -> None:
     with pytest.raises(attune.ConfigError, match="has no equivalent on the hub"):
         attune.export(run.model_folder, tmp_path / "out", family="t5")
     with pytest.raises(attune.ConfigError, match="int3"):

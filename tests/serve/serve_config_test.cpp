@@ -48,8 +48,8 @@ TEST(ServeConfig, ReadsItsSectionsAndModels) {
   EXPECT_EQ(config.limits.samples, 3);
   ASSERT_EQ(config.models.size(), 2u);
   EXPECT_EQ(config.models.at("lm").batch, 8);
-  EXPECT_EQ(config.models.at("lm").precision, ProductPrecision::bfloat16);
-  EXPECT_EQ(config.models.at("en-de").precision, ProductPrecision::float32);
+  EXPECT_EQ(config.models.at("lm").precision, PrecisionChoice::bfloat16);
+  EXPECT_EQ(config.models.at("en-de").precision, PrecisionChoice::float32);
   EXPECT_EQ(config.models.at("en-de").source_languages.front(), "en=eng_Latn");
 }
 
@@ -59,7 +59,8 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
   EXPECT_THAT(message("[http]\nprot = 1\n" + model), HasSubstr("port"));
   EXPECT_THAT(message("[models.a]\nfodler = \"a\"\n"), HasSubstr("folder"));
   EXPECT_THAT(message(model + "precision = \"float16\"\n"),
-              HasSubstr("precision: is \"float16\", needs one of float32, bfloat16"));
+              HasSubstr("precision: is \"float16\", needs one of float32, bfloat16, auto"));
+  EXPECT_THAT(message(model + "device = \"gpu\"\n"), HasSubstr("models.a.device = gpu: needs cpu, cuda, or cuda:N"));
   EXPECT_THAT(message("[models.\"a b\"]\nfolder = \"a\"\n"), HasSubstr("a b"));
   EXPECT_THAT(message("[limits]\ntexts = 0\n" + model), HasSubstr("limits.texts = 0"));
   for (const char* host : {"0.0.0.0", "::"})

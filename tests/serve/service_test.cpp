@@ -198,7 +198,7 @@ TEST(Service, TranslationsAreThoseOfTheTranslator) {
 
 TEST(Service, PrecisionIsThatOfTheConfiguration) {
   ServeConfig config;
-  for (const char* name : {"en-de", "topics"}) config.models[name].precision = ProductPrecision::bfloat16;
+  for (const char* name : {"en-de", "topics"}) config.models[name].precision = PrecisionChoice::bfloat16;
   TestService t(config);
   const std::string text = small_text(1).front();
   const Json translated = t.post("/v1/translate", {{"text", text}}).json();

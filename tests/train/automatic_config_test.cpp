@@ -71,7 +71,7 @@ RC_GTEST_PROP(ChooseConfig, IsValidForEveryText, ()) {
   text.separate_punctuation = *rc::gen::arbitrary<bool>();
   text.regression = text.architecture == Architecture::encoder_classifier && *rc::gen::arbitrary<bool>();
   text.processors = *rc::gen::inRange(1, 256);
-  text.bfloat16 = *rc::gen::arbitrary<bool>();
+  text.avx512 = *rc::gen::arbitrary<bool>();
   RunConfig config = chosen(text);
   if (text.regression) config.model.label_scores = LabelScores::none;
   config.validate_for_training();
@@ -151,6 +151,16 @@ TEST(ChooseConfig, TextThatTakesTooLongGetsTheModelOfLess) {
   EXPECT_LT(two.train.steps * two.train.batch_tokens, many.train.steps * many.train.batch_tokens);
   TextMeasures more = text_of(Architecture::encoder_decoder, 4'000'000'000);
   EXPECT_EQ(chosen(more).model.d_model, two.model.d_model);
+}
+
+// Four processors without AVX-512 do what two with it do.
+TEST(ChooseConfig, ProcessorsWithoutAvx512CountHalf) {
+  TextMeasures wide = text_of(Architecture::encoder_decoder, 2'000'000'000), narrow = wide;
+  narrow.avx512 = false;
+  EXPECT_LT(chosen(narrow).train.steps * chosen(narrow).train.batch_tokens,
+            chosen(wide).train.steps * chosen(wide).train.batch_tokens);
+  narrow.processors = 2 * wide.processors;
+  EXPECT_EQ(sections(choose_config(narrow)), sections(choose_config(wide)));
 }
 
 TEST(ChooseConfig, FollowsWhatIsSaid) {

@@ -243,7 +243,9 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
       "--set generation.beam_size=2: generation.beam_size: architecture = \"encoder_classifier\" has no use for it");
   EXPECT_THAT(refusal("encoder_decoder", "sampling.top_k=2"), HasSubstr("sampling.top_k: "));
   EXPECT_THAT(refusal("decoder_lm", "train.mask_probability=0.3"), HasSubstr("has no use for it"));
-  EXPECT_THAT(refusal("encoder_masked_lm", "train.word_dropout=0.3"), HasSubstr("has no use for it"));
+  EXPECT_THAT(refusal("encoder_masked_lm", "train.word_dropout=0.3"), HasSubstr("has train.mask_probability"));
+  EXPECT_THAT(refusal("decoder_lm", "train.r_drop=-1"), HasSubstr("train.r_drop = -1"));
+  EXPECT_THAT(refusal("decoder_lm", "train.layer_dropout=1"), HasSubstr("train.layer_dropout = 1"));
   EXPECT_THAT(refusal("decoder_lm", "train.best_metric=bleu"), HasSubstr("is not measured by it"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.best_metric=macro_f1"), HasSubstr("is not measured by it"));
   EXPECT_THAT(refusal("encoder_classifier", "train.best_metric=pearson"), HasSubstr("is not measured by it"));
@@ -396,8 +398,11 @@ TEST(GenerationConfig, LongestOutput) {
 
 TEST(RunConfig, PrecisionIsReadAndWritten) {
   RunConfig config = read_run_config("", {"train.precision=bfloat16"});
-  EXPECT_EQ(config.train.precision, ProductPrecision::bfloat16);
+  EXPECT_EQ(config.train.precision, PrecisionChoice::bfloat16);
   EXPECT_THAT(write_toml(config), HasSubstr("precision = \"bfloat16\""));
+  config = read_run_config("", {"train.precision=auto"});
+  EXPECT_EQ(config.train.precision, PrecisionChoice::automatic);
+  EXPECT_THAT(write_toml(config), HasSubstr("precision = \"auto\""));
   EXPECT_THAT(message_of<ConfigError>([] { read_run_config("", {"train.precision=float16"}); }),
               HasSubstr("train.precision"));
   EXPECT_EQ(precision_note(ProductPrecision::float32), "");

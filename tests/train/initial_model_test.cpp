@@ -183,6 +183,31 @@ TEST_F(InitialModelTest, Int8WeightsTakeAQuarterOfTheMemory) {
   EXPECT_LT(static_cast<double>(int8), 0.28 * static_cast<double>(wide));
 }
 
+// What keeps the load of experts even belongs to a run.
+TEST_F(InitialModelTest, AMixtureIsBalancedInItsOwnWay) {
+  const std::string text = file("train.txt", "the cat sat on the mat\nthe dog ran in the fog\n");
+  const auto config = [&](const std::string& folder, std::vector<std::string> keys) {
+    keys.push_back(set("data.train_files", text));
+    return config_of(folder, keys);
+  };
+  const RunConfig of_hub = config(hub("mixtral-window"), {"model.feed_forward.balance_loss=0.02"});
+  EXPECT_EQ(std::get<Experts>(of_hub.model.feed_forward).balance_loss, 0.02);
+  EXPECT_NO_THROW(train(of_hub, folder_ / "tuned"));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                train(config(hub("mixtral-window"), {"model.feed_forward.experts_per_token=1"}), folder_ / "other");
+              }),
+              HasSubstr("model.feed_forward = {\"kind\":\"experts\""));
+
+  RunConfig moved = rhyme_config(folder_);
+  moved.model.feed_forward =
+      Experts{.experts = 4, .d_ff = 16, .choice_bias = true, .balance_loss = 0, .bias_rate = 0.01};
+  moved.train.steps = 2;
+  train(moved, folder_ / "moved");
+  const std::string folder = (folder_ / "moved").string();
+  EXPECT_THAT(message_of<ConfigError>([&] { config(folder, {"lora.rank=2"}).validate(); }), HasSubstr("bias_rate"));
+  EXPECT_NO_THROW(train(config(folder, {"lora.rank=2", "model.feed_forward.bias_rate=0"}), folder_ / "adapted"));
+}
+
 TEST_F(InitialModelTest, WhatContradictsTheModelIsSaid) {
   const std::string text = file("train.tsv", "good\tthe cat\nbad\tthe dog\n");
   const auto refusal = [&](const std::string& folder, std::vector<std::string> keys) {

@@ -48,6 +48,7 @@ TEST_F(LanguageModelTaskTest, LearnsATextByHeart) {
 TEST_F(LanguageModelTaskTest, ResumesBitForBit) {
   config_.train.moving_average = 0.9;
   config_.train.accumulate = 2;
+  config_.train.word_dropout = 0.1;
   expect_resume_is_exact(config_, folder_);
 }
 

@@ -10,6 +10,7 @@
 #include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
 #include "attune/io/safetensors.h"
+#include "attune/models/build.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
 #include "attune/ops/panel_weight.h"
@@ -193,6 +194,30 @@ TEST_F(LoraTest, ANewHeadIsTrainedBesideTheAdapters) {
   EXPECT_FALSE(checkpoint.contains("model.embedding.weight"));
 }
 
+// The folder of an adapter says what its head reads of a text; its labels need not be those of a classifier of the hub.
+TEST_F(LoraTest, AnAdapterWithANewHeadIsTheModelOfItsRun) {
+  write_file(folder_ / "train.tsv", "yes\tthe cat\nno\ta dog\nyes\tthe dog\nno\ta cat sat\n");
+  int runs = 0;
+  const auto check = [&](const std::string& name, std::vector<std::string> keys) {
+    const std::filesystem::path run = folder_ / std::to_string(++runs);
+    keys.insert(keys.end(),
+                {"train.initialize_from=" + (source_dir() / "tests/hub/models" / name).string(),
+                 "data.train_files=" + (folder_ / "train.tsv").string(), "train.steps=4",
+                 "model.architecture=encoder_classifier", "model.labels=[\"no\", \"yes\"]", "schedule.kind=constant",
+                 "schedule.learning_rate=1e-2", "schedule.warmup_steps=0", "train.batch_tokens=64", "lora.rank=2"});
+    train(read_run_config({}, keys), run);
+    const Classifier merged = Classifier::load(run / "model"), alone = Classifier::load(run / "model" / kAdapterFolder);
+    EXPECT_EQ(alone.labels(), (std::vector<std::string>{"no", "yes"}));
+    const std::vector<Encoding> text = {merged.encode("the cat")};
+    const std::vector<float> expected = merged.logits(text).at(0), found = alone.logits(text).at(0);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << name << " " << keys[0];
+  };
+  for (const char* pooling : {"mean", "first"})
+    for (const char* pooler : {"true", "false"})
+      check("roberta-masked", {std::string("model.pooling=") + pooling, std::string("model.pooler=") + pooler});
+  check("bert-classifier", {"lora.alpha=8"});
+}
+
 TEST_F(LoraTest, FrozenParametersStay) {
   config_.train.freeze = {"embedding*", "*.bias"};
   train(config_, folder_ / "run");
@@ -205,6 +230,21 @@ TEST_F(LoraTest, FrozenParametersStay) {
   config_.train.freeze = {"*"};
   EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "another"); }),
               HasSubstr("no parameter to be trained"));
+}
+
+TEST_F(LoraTest, ASharedParameterIsFrozenByEachOfItsNames) {
+  for (const char* name : {"embedding.weight", "projection.weight"}) {
+    RunConfig config = rhyme_config(folder_);
+    config.model.vocab = 20;
+    config.model.share_projection = true;
+    config.train.freeze = {name};
+    const auto model = build_decoder_lm(config.model, 1);
+    const size_t all = trained_parameters(*model).size();
+    choose_trained(config, {}, *model);
+    const std::vector<NamedParameter> trained = trained_parameters(*model);
+    EXPECT_EQ(trained.size(), all - 1) << name;
+    for (const NamedParameter& p : trained) EXPECT_NE(p.name, "embedding.weight") << name;
+  }
 }
 
 TEST_F(LoraTest, RatesFallWithTheDepth) {

@@ -62,6 +62,19 @@ INSTANTIATE_TEST_SUITE_P(Trainer, Resume,
                                                         c.data.train_alignments = {source.string() + ".align"};
                                                         c.train.checkpoint_activations = true;
                                                       }},
+                                           ResumeCase{"subword_sampling",
+                                                      [](RunConfig& c) {
+                                                        c.data.tokenizer_type = TokenizerKind::bpe;
+                                                        c.data.vocab_size = 20;
+                                                        c.train.subword_sampling = 0.3;
+                                                      }},
+                                           ResumeCase{"layer_dropout",
+                                                      [](RunConfig& c) {
+                                                        c.train.layer_dropout = 0.4;
+                                                        c.train.checkpoint_activations = true;
+                                                      }},
+                                           ResumeCase{"r_drop", [](RunConfig& c) { c.train.r_drop = 3; }},
+                                           ResumeCase{"word_dropout", [](RunConfig& c) { c.train.word_dropout = 0.2; }},
                                            ResumeCase{"sentence_piece_for_each_side",
                                                       [](RunConfig& c) {
                                                         c.data.tokenizer_type = TokenizerKind::unigram;
@@ -229,6 +242,30 @@ TEST_F(ResumeTest, MayChangeHowLongAndHowFastAndSaysSo) {
   EXPECT_THAT(train(config_, folder_ / "run", true).seen.messages,
               ElementsAre("train.steps changed from 14 to 16 in this part of the run"))
       << "the rate ends there";
+}
+
+TEST_F(ResumeTest, AutomaticPrecisionIsChosenOnceForTheWholeRun) {
+  config_.train.steps = 2;
+  config_.train.precision = PrecisionChoice::automatic;
+  const PrecisionChoice here = choice_of(resolved(PrecisionChoice::automatic));
+  const TrainedRun begun = train(config_, folder_ / "run");
+  ASSERT_FALSE(begun.seen.messages.empty());
+  EXPECT_THAT(begun.seen.messages[0], HasSubstr("train.precision = \"auto\": " + enum_name(here) + ", "));
+  EXPECT_EQ(read_run_config(folder_ / "run" / "config.toml").train.precision, here);
+
+  // One of the two could have begun on another machine alone.
+  for (const auto precision : {PrecisionChoice::float32, PrecisionChoice::bfloat16}) {
+    const fs::path run = folder_ / enum_name(precision);
+    config_.train.steps = 2;
+    config_.train.precision = precision;
+    train(config_, run);
+    config_.train.steps = 4;
+    config_.train.precision = PrecisionChoice::automatic;
+    const TrainedRun rest = train(config_, run, true);
+    ASSERT_FALSE(rest.seen.messages.empty());
+    EXPECT_EQ(rest.seen.messages[0], "train.precision = \"auto\": " + enum_name(precision) + ", as the run began");
+    EXPECT_EQ(read_run_config(run / "config.toml").train.precision, precision);
+  }
 }
 
 TEST_F(ResumeTest, ABestModelThatWasRemovedIsNoticedAtOnce) {

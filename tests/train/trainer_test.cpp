@@ -10,7 +10,9 @@
 #include <fstream>
 
 #include "attune/inference/translator.h"
+#include "attune/kernels/matmul.h"
 #include "tests/support/errors.h"
+#include "tests/support/run_command.h"
 #include "tests/train/reverse_training.h"
 
 namespace attune {
@@ -93,15 +95,37 @@ TEST_F(TrainerTest, TheSameSeedIsTheSameRunAndAnotherIsNot) {
   EXPECT_EQ(metrics_of(folder_ / "a"), metrics_of(folder_ / "b"));
 }
 
-TEST_F(TrainerTest, TheNumberOfThreadsDoesNotMatter) {
-  config_.model = {.d_model = 64, .heads = 4, .layers = 2, .d_ff = 256};
-  config_.train.steps = 8;
-  config_.train.batch_tokens = 512;
+// How many threads, and the precision of products.
+using ThreadsAndPrecision = std::tuple<int64_t, ProductPrecision>;
+
+class NumberOfThreadsTest : public ReverseTraining, public ::testing::WithParamInterface<ThreadsAndPrecision> {};
+
+// Batches of so many tokens that a library might cut the sums of a weight's gradient between threads.
+TEST_P(NumberOfThreadsTest, DoesNotMatter) {
+  const auto [threads, precision] = GetParam();
+  constexpr int64_t kSteps = 3;
+  write_reverse_text(folder_, "train", 1300, 6, 12, 1);
+  config_.model = {.d_model = 64, .heads = 2, .layers = 1, .d_ff = 128};
+  config_.train.steps = kSteps;
+  config_.train.batch_tokens = 3400;
+  config_.train.precision = precision;
   config_.train.threads = 1;
-  train(config_, folder_ / "one");
-  config_.train.threads = 2;
-  train(config_, folder_ / "two");
-  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "one", 8)), tensors_of(checkpoint_file(folder_ / "two", 8)));
+  const TrainedRun one = train(config_, folder_ / "one");
+  EXPECT_GT(one.seen.start.corpus.size.target_tokens / one.seen.start.batches, 2500);
+  config_.train.threads = threads;
+  train(config_, folder_ / "several");
+  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "one", kSteps)),
+            tensors_of(checkpoint_file(folder_ / "several", kSteps)));
+}
+INSTANTIATE_TEST_SUITE_P(Training, NumberOfThreadsTest,
+                         ::testing::Combine(::testing::Values(2, 3, 8, 32),
+                                            ::testing::Values(ProductPrecision::float32, ProductPrecision::bfloat16)));
+
+TEST(NumberOfThreads, DoesNotMatterWithoutAvx512Either) {
+  if (!has_avx512_products()) GTEST_SKIP() << "that is what all of them just did";
+  const CommandResult result = run_own_tests("Training/NumberOfThreadsTest.*", "AVX2");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(result.output.find("exec,cpu,matmul"), std::string::npos) << "oneDNN's products were run";
 }
 
 TEST_F(TrainerTest, StopsByEpochs) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attune/autograd/graph.h"
+#include "attune/nn/layer_stack.h"
 #include "attune/ops/linear.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/evaluate.h"
@@ -91,6 +92,79 @@ TEST(Update, DropoutChangesFromForwardToForward) {
   };
   EXPECT_EQ(loss(5), loss(5));
   EXPECT_NE(loss(5), loss(6));
+}
+
+// Without dropout both passes are the same: what is left is the mean of two equal losses.
+TEST(Update, RDropOfEqualPassesIsOnePass) {
+  const OneThread one_thread;
+  const auto plain = small_model(0), twofold = small_model(0);
+  Adam plain_adam(named_parameters(*plain), {.epsilon = 1e-3}),
+      twofold_adam(named_parameters(*twofold), {.epsilon = 1e-3});
+  const auto batches = batches_of(*plain, {batch_of(0, 12), batch_of(12, 24)});
+  const auto same_batches = batches_of(*twofold, {batch_of(0, 12), batch_of(12, 24)});
+  for (int64_t step = 1; step <= 3; ++step) {
+    const UpdateResult a = update(*plain, plain_adam, {.batches = batches, .step = step, .learning_rate = 0.01});
+    const UpdateResult b =
+        update(*twofold, twofold_adam, {.batches = same_batches, .step = step, .learning_rate = 0.01, .r_drop = 5});
+    EXPECT_EQ(a.labels, b.labels);
+    EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
+    EXPECT_NEAR(a.nll, b.nll, 1e-5 * a.nll);
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm);
+  }
+}
+
+TEST(Update, RDropBringsPredictionsTogether) {
+  const auto model = small_model(0.3);
+  const auto batches = batches_of(*model, {batch_of(0, 24)});
+  const auto divergence = [&] {
+    const DropoutScope dropout({.seed = 1, .step = 99});
+    return batches[0].loss({.r_drop = 1}).sum_divergence;
+  };
+  const double before = divergence();
+  EXPECT_GT(before, 0);
+  Adam adam(named_parameters(*model), {});
+  for (int64_t step = 1; step <= 20; ++step)
+    update(*model, adam,
+           {.batches = batches,
+            .step = step,
+            .learning_rate = 1e-3,
+            .r_drop = 100,
+            .first_forward = static_cast<uint64_t>(step)});
+  EXPECT_LT(divergence(), before / 2);
+}
+
+// The parameters after some updates, with their names.
+std::vector<std::pair<std::string, std::vector<float>>> after_layer_dropout(double probability, bool checkpoints) {
+  const auto model = small_model(0.1);
+  set_activation_checkpointing(*model, checkpoints);
+  set_layer_dropout(*model, probability);
+  const auto batches = batches_of(*model, {batch_of(0, 12), batch_of(12, 24)});
+  Adam adam(named_parameters(*model), {});
+  for (int64_t step = 1; step <= 4; ++step)
+    update(*model, adam,
+           {.batches = batches, .step = step, .learning_rate = 0.01, .first_forward = static_cast<uint64_t>(2 * step)});
+  std::vector<std::pair<std::string, std::vector<float>>> values;
+  for (const auto& [name, parameter] : named_parameters(*model)) {
+    const auto numbers = parameter->values<float>();
+    values.emplace_back(name, std::vector<float>(numbers.begin(), numbers.end()));
+  }
+  return values;
+}
+
+TEST(Update, LayerDropoutLeavesLayersOut) {
+  const auto whole = after_layer_dropout(0, false), none = after_layer_dropout(0.9999, false);
+  const auto model = small_model(0.1);
+  const std::vector<NamedParameter> before = named_parameters(*model);
+  for (size_t i = 0; i < none.size(); ++i) {
+    const auto numbers = before[i].tensor->values<float>();
+    const std::string& name = none[i].first;
+    // A decoder without layers does not look at the source.
+    const bool is_read = name.find("layers.") == std::string::npos && !name.starts_with("encoder.") &&
+                         !name.starts_with("source_embedding.");
+    EXPECT_EQ(!std::ranges::equal(none[i].second, numbers), is_read) << name;
+  }
+  EXPECT_NE(whole, after_layer_dropout(0.4, false));
+  EXPECT_EQ(after_layer_dropout(0.4, false), after_layer_dropout(0.4, true)) << "with activation checkpoints";
 }
 
 std::unique_ptr<Transformer> model_of_experts(const Experts& experts) {

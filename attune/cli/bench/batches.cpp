@@ -228,7 +228,7 @@ TrainingWork work_of(const BatchOptions& o, RunConfig& config) {
 
 TrainingWork make_training_work(const BatchOptions& o, RunConfig& config) {
   TrainingWork work = work_of(o, config);
-  if (const std::string note = precision_note(config.train.precision); !note.empty()) write_note(note);
+  if (const std::string note = precision_note(resolved(config.train.precision)); !note.empty()) write_note(note);
   return work;
 }
 

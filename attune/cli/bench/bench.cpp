@@ -20,20 +20,22 @@
 #include "attune/cli/bench/serve.h"
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/threads_option.h"
 #include "attune/inference/decoding/beam_search.h"
+#include "attune/inference/place_model.h"
 #include "attune/kernels/machine_peak.h"
 #include "attune/kernels/matmul.h"
 #include "attune/models/presets.h"
 #include "attune/models/transformer.h"
-#include "attune/nn/make_panels.h"
+#include "attune/nn/layer_stack.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {
 namespace {
 
 struct Options {
-  std::string config, preset;
+  std::string config, preset, device;
   std::vector<std::string> set;
   BatchOptions batches;
   int64_t sentences = 64;
@@ -61,6 +63,7 @@ void require_encoder_decoder(const char* what, const RunConfig& config) {
 
 RunConfig configuration(const Options& o) {
   RunConfig config = read_run_config(o.config, o.set, o.preset);
+  if (!o.device.empty()) config.train.device = o.device;
   if (!o.preset.empty()) {
     for (int64_t* size : {&config.model.source_vocab, &config.model.vocab})
       if (*size == 0) *size = find_preset(o.preset).vocab;
@@ -115,8 +118,9 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
                                                 {.batches = {&work.batches[at], 1},
                                                  .step = i + 1,
                                                  .learning_rate = 1e-4,
-                                                 .precision = config.train.precision,
+                                                 .precision = resolved(config.train.precision),
                                                  .label_smoothing = config.train.label_smoothing,
+                                                 .r_drop = config.train.r_drop,
                                                  .seed = config.train.seed,
                                                  .first_forward = static_cast<uint64_t>(i)});
     const double seconds = seconds_now() - begin;
@@ -145,15 +149,19 @@ int bench_train(const Options& o) {
     write_batches(o.write_batches, make_pairs(o.batches, config));
     return 0;
   }
+  const Device device = device_of(config.train.device);
   const TrainingWork work = make_training_work(o.batches, config);
+  move_parameters(*work.model, device);
   const double peak_gflops = measured_peak_flops() / 1e9;
   require_gradients(*work.model);
   set_activation_checkpointing(*work.model, config.train.checkpoint_activations);
+  set_layer_dropout(*work.model, config.train.layer_dropout);
   const Measured measured = train(o, work, config);
   const double gflops = median(measured.gflops_per_s), rate = median(measured.tokens_per_s);
   Json result = {{"program", "attune"},
                  {"architecture", enum_name(config.model.architecture)},
                  {"parameters", parameter_count(*work.model)},
+                 {"device", device.text()},
                  {"threads", thread_count()},
                  {"steps", o.steps},
                  {"median_ms_per_step", median(measured.milliseconds)},
@@ -208,9 +216,10 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
   const ThreadScope threads = use_threads(o.threads);
   RunConfig config = configuration(o);
   require_encoder_decoder("bench translate", config);
+  const Device device = device_of(config.train.device);
   Pairs examples = sentences_to_translate(o, config);
   const auto model = build_transformer(config.model, config.train.seed);
-  make_panels(*model, WeightFormat::float32);
+  place_model(*model, device, ProductPrecision::float32);
   const PackedBatch batch = pack_all(examples);
   const PackedTokens source = pack_tokens(batch.source, batch.source_offsets);
   BeamSearchOptions search{.generation = generation, .n_best = 1, .special = {}};
@@ -230,6 +239,7 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
   const auto [source_bytes, target_bytes] = cache_bytes_per_token(*model, source);
   print(o, {{"program", "attune"},
             {"parameters", parameter_count(*model)},
+            {"device", device.text()},
             {"threads", thread_count()},
             {"cache_bytes_per_source_token", source_bytes},
             {"cache_bytes_per_target_token", target_bytes},
@@ -254,6 +264,7 @@ void add_common(CLI::App* command, Options& o, const char* source_length) {
       ->capture_default_str();
   command->add_option("--steps", o.steps, "Measured repetitions")->capture_default_str();
   command->add_option("--warmup", o.warmup, "Repetitions before those")->capture_default_str();
+  add_device(*command, o.device);
   add_threads(*command, o.threads);
   command->add_flag("--json", o.json, "One JSON object on standard output");
 }

@@ -13,11 +13,12 @@
 #include "attune/cli/bench/decoder_sizes.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/line_chart.h"
 #include "attune/cli/threads_option.h"
+#include "attune/inference/place_model.h"
 #include "attune/models/decoder_lm.h"
-#include "attune/nn/make_panels.h"
 #include "attune/nn/module.h"
 #include "attune/tensor/buffer.h"
 
@@ -29,10 +30,11 @@ struct DecodeBench : DecoderSizes {
   std::vector<int64_t> batches = {1, 16};
   std::vector<std::string> kinds = {"standard", "grouped", "multi_query", "latent"};
   int64_t kv_heads = 2, latent_dim = 128, rotary_dim = 32;
+  int64_t experts = 8, experts_per_token = 2;
   int64_t steps = 4, repeats = 5, threads = 0;
   double memory = 12;
   bool json = false;
-  std::string svg;
+  std::string svg, device;
 };
 
 struct Row {
@@ -57,16 +59,21 @@ TransformerConfig config_of(const DecodeBench& b, const std::string& kind) {
   } else if (kind == "latent") {
     config.attention = MultiHeadLatent{.latent_dim = b.latent_dim, .rotary_dim = b.rotary_dim};
     if (b.rotary_dim == 0) config.positions = SinusoidalPositions{};
+  } else if (kind == "experts") {  // as many parameters at work as in the dense network
+    if (b.d_ff % b.experts_per_token != 0)
+      fail<ConfigError>("--d-ff {}: must be divisible by --experts-per-token {}", b.d_ff, b.experts_per_token);
+    config.feed_forward =
+        Experts{.experts = b.experts, .experts_per_token = b.experts_per_token, .d_ff = b.d_ff / b.experts_per_token};
   } else {
-    fail<ConfigError>("--kinds: expected standard, grouped, multi_query or latent, found \"{}\"", kind);
+    fail<ConfigError>("--kinds: expected standard, grouped, multi_query, latent or experts, found \"{}\"", kind);
   }
   return config;
 }
 
-void fill(PagedRows& cache, std::span<const int32_t> slots) {
+void fill(PagedRows& cache, std::span<const int32_t> slots, const Device& device) {
   constexpr size_t kRows = 256;
   if (cache.width() == 0) return;
-  const Tensor rows = Tensor::empty({static_cast<int64_t>(kRows), cache.width()});
+  const Tensor rows = Tensor::empty({static_cast<int64_t>(kRows), cache.width()}, {.device = device});
   initialize_normal(rows, 1.0, 3, 0);
   for (size_t at = 0; at < slots.size(); at += kRows) {
     const size_t count = std::min(kRows, slots.size() - at);
@@ -81,16 +88,17 @@ struct Decoding {
   std::vector<int32_t> tokens;
 
   Decoding(const DecodeBench& b, Row& row) : tokens(static_cast<size_t>(row.batch), 1) {
+    const Device device = device_of(b.device);
     const int64_t before = allocator_statistics().bytes_in_use;
     model = build_decoder_lm(config_of(b, row.kind));
-    make_panels(*model, WeightFormat::float32);
+    place_model(*model, device, ProductPrecision::float32);
     row.model_bytes = allocator_statistics().bytes_in_use - before;
     cache = model->start(row.batch);
     const std::vector<int32_t> lengths(static_cast<size_t>(row.batch), static_cast<int32_t>(row.context));
     const std::span<const int32_t> slots = cache.past.extend(lengths);
     for (KvCache::Layer& layer : cache.layers) {
-      fill(layer.self.keys, slots);
-      fill(layer.self.values, slots);
+      fill(layer.self.keys, slots, device);
+      fill(layer.self.values, slots, device);
     }
     row.cache_bytes = cache.bytes();
   }
@@ -98,7 +106,10 @@ struct Decoding {
   // The mean of some steps, after which the cache is as long as before.
   double step_ms(int64_t steps, int64_t context) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < steps; ++i) model->step(tokens, cache);
+    for (int64_t i = 0; i < steps; ++i) {
+      const Tensor logits = model->step(tokens, cache);
+      if (i + 1 == steps) logits.to(Cpu{});  // the end of all, on a device that works on its own
+    }
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
     for (int64_t r = 0; r < cache.rows(); ++r) cache.truncate(r, static_cast<int32_t>(context));
     return elapsed.count() / static_cast<double>(steps);
@@ -144,6 +155,7 @@ std::vector<Row> measure(const DecodeBench& b) {
 void check(const DecodeBench& b) {
   for (const int64_t context : b.contexts) check_within("--contexts", context, 1, int64_t{1} << 20);
   for (const int64_t batch : b.batches) check_within("--batch", batch, 1, 4096);
+  check_within("--experts-per-token", b.experts_per_token, 1, 4096);
   check_within("--steps", b.steps, 1, 1000);
   check_within("--repeats", b.repeats, 1, 1000);
   if (b.contexts.empty() || b.batches.empty() || b.kinds.empty())
@@ -163,6 +175,7 @@ Json to_json(const DecodeBench& b, const std::vector<Row>& rows) {
                        {"cache_bytes", row.cache_bytes},
                        {"model_bytes", row.model_bytes}});
   return {{"program", "attune"},
+          {"device", device_of(b.device).text()},
           {"threads", thread_count()},
           {"d_model", b.d_model},
           {"heads", b.heads},
@@ -172,6 +185,8 @@ Json to_json(const DecodeBench& b, const std::vector<Row>& rows) {
           {"kv_heads", b.kv_heads},
           {"latent_dim", b.latent_dim},
           {"rotary_dim", b.rotary_dim},
+          {"experts", b.experts},
+          {"experts_per_token", b.experts_per_token},
           {"steps", b.steps},
           {"repeats", b.repeats},
           {"results", std::move(results)}};
@@ -186,7 +201,7 @@ const Row* standard_of(const std::vector<Row>& rows, const Row& row) {
 }
 
 void write_table(const std::vector<Row>& rows) {
-  std::cout << "| batch | context | attention | ms/step | tokens/s | to standard | cache bytes/token | cache MiB | to "
+  std::cout << "| batch | context | kind | ms/step | tokens/s | to standard | cache bytes/token | cache MiB | to "
                "standard |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Row& row : rows) {
     const Row* standard = standard_of(rows, row);
@@ -229,6 +244,7 @@ std::string chart_of(const DecodeBench& b, const std::vector<Row>& rows) {
 
 int bench_decode(const DecodeBench& b) {
   check(b);
+  device_of(b.device);  // before the work
   const ThreadScope threads = use_threads(b.threads);
   const NoGrad no_grad;
   const std::vector<Row> rows = measure(b);
@@ -249,15 +265,21 @@ void add_bench_decode(CLI::App& bench) {
       add_command(bench, "decode", "Tokens per second and cache of a decoder-only model, by context and attention",
                   "  attune bench decode\n"
                   "  attune bench decode --contexts 4096 --batch 16 --kinds standard,latent\n"
+                  "  attune bench decode --contexts 128 --batch 1 --kinds standard,experts\n"
                   "  attune bench decode --json --svg decode.svg",
                   [b] { return bench_decode(*b); });
   command->add_option("--contexts", b->contexts, "Tokens in the cache [128,512,2048,4096,8192,16384]")->delimiter(',');
   command->add_option("--batch", b->batches, "Rows that are decoded together [1,16]")->delimiter(',');
-  command->add_option("--kinds", b->kinds, "standard, grouped, multi_query, latent [all]")->delimiter(',');
+  command->add_option("--kinds", b->kinds, "standard, grouped, multi_query, latent [these four], experts")
+      ->delimiter(',');
   b->add_options(*command);
+  add_device(*command, b->device);
   command->add_option("--kv-heads", b->kv_heads, "Of grouped attention")->capture_default_str();
   command->add_option("--latent-dim", b->latent_dim, "Of latent attention")->capture_default_str();
   command->add_option("--rotary-dim", b->rotary_dim, "Of latent attention; 0: sinusoidal positions")
+      ->capture_default_str();
+  command->add_option("--experts", b->experts, "In each layer, with standard attention")->capture_default_str();
+  command->add_option("--experts-per-token", b->experts_per_token, "Each of --d-ff over this number")
       ->capture_default_str();
   command->add_option("--steps", b->steps, "Of one measurement")->capture_default_str();
   command->add_option("--repeats", b->repeats, "Of which the median is told, after one to warm up")

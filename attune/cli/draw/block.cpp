@@ -38,11 +38,18 @@ struct Described {
 };
 
 StackPart norm_of(const TransformerConfig& c) {
-  if (c.norm_form == NormForm::rms) return {.kind = Kind::box, .name = "RMSNorm", .fill = kNorm};
-  return {.kind = Kind::box,
-          .name = "LayerNorm",
-          .detail = c.norm_form == NormForm::unbiased_std ? "with the unbiased standard deviation" : "",
-          .fill = kNorm};
+  StackPart norm{.kind = Kind::box, .name = "LayerNorm", .fill = kNorm};
+  switch (c.norm_form) {
+    case NormForm::variance:
+      break;
+    case NormForm::unbiased_std:
+      norm.detail = "with the unbiased standard deviation";
+      break;
+    case NormForm::rms:
+      norm.name = "RMSNorm";
+      break;
+  }
+  return norm;
 }
 
 std::string heads_text(const TransformerConfig& c, const AttentionKind& kind) {
@@ -68,26 +75,38 @@ StackPart cross_attention(const TransformerConfig& c) {
           .reads_neighbour = true};
 }
 
+const char* title_of(FeedForwardActivation activation) {
+  switch (activation) {
+    case FeedForwardActivation::relu:
+      return "ReLU";
+    case FeedForwardActivation::gelu:
+      return "GELU";
+    case FeedForwardActivation::gelu_tanh:
+      return "GELU (tanh)";
+    case FeedForwardActivation::gelu_sigmoid:
+      return "GELU (sigmoid)";
+    case FeedForwardActivation::silu:
+      return "SiLU";
+    case FeedForwardActivation::tanh:
+      return "tanh";
+    case FeedForwardActivation::swiglu:
+      return "SwiGLU";
+    case FeedForwardActivation::geglu:
+      return "GEGLU";
+    case FeedForwardActivation::geglu_tanh:
+      return "GEGLU (tanh)";
+    case FeedForwardActivation::reglu:
+      return "ReGLU";
+  }
+  return "";
+}
+
 StackPart feed_forward(const TransformerConfig& c) {
-  static const std::pair<FeedForwardActivation, const char*> names[] = {
-      {FeedForwardActivation::relu, "ReLU"},
-      {FeedForwardActivation::gelu, "GELU"},
-      {FeedForwardActivation::gelu_tanh, "GELU (tanh)"},
-      {FeedForwardActivation::gelu_sigmoid, "GELU (sigmoid)"},
-      {FeedForwardActivation::silu, "SiLU"},
-      {FeedForwardActivation::tanh, "tanh"},
-      {FeedForwardActivation::swiglu, "SwiGLU"},
-      {FeedForwardActivation::geglu, "GEGLU"},
-      {FeedForwardActivation::geglu_tanh, "GEGLU (tanh)"},
-      {FeedForwardActivation::reglu, "ReGLU"}};
-  const char* activation = "";
-  for (const auto& [value, name] : names)
-    if (value == c.activation) activation = name;
   std::string detail = summary(c.feed_forward, feed_forward_config(c));
   if (detail.empty()) detail = fmt::format("{} to {} to {}", c.d_model, c.d_ff, c.d_model);
   return {.kind = Kind::box,
           .name = std::holds_alternative<Experts>(c.feed_forward) ? "Mixture of experts" : "Feed-forward",
-          .detail = fmt::format("{}, {}{}", activation, detail, c.feed_forward_bias ? "" : ", no biases"),
+          .detail = fmt::format("{}, {}{}", title_of(c.activation), detail, c.feed_forward_bias ? "" : ", no biases"),
           .fill = kFeedForward};
 }
 

@@ -30,7 +30,8 @@ class BeamStrategy final : public DecodingStrategy {
 
   void start() override;
   ReadBy next(RowInputs& inputs) override;
-  void look(size_t row, std::span<const LogitsRow> logits) override;
+  std::optional<CandidateJob> ask(size_t row, std::span<const LogitsRow> logits) override;
+  void look(size_t row, std::span<const LogitsRow> logits, int64_t found) override;
   bool advance() override;
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override;
   std::span<const int32_t> columns() const override { return columns_; }
@@ -58,6 +59,8 @@ class BeamStrategy final : public DecodingStrategy {
   std::vector<int32_t> columns_;       // with a shortlist: the tokens of the logits, rising
   std::optional<Beam> beam_;           // from the start on
   std::vector<CandidateRules> rules_;  // of each row, or none
+  std::vector<std::vector<int32_t>> penalized_;  // of each row: see penalized()
+  std::vector<CandidateRules> with_penalized_;   // of each row: its rules, with those as wanted ones
   CandidateLists candidates_;
   std::vector<float> attention_;  // [rows, stride_]
 };
@@ -138,6 +141,8 @@ ReadBy BeamStrategy::next(RowInputs& inputs) {
   const auto rows = inputs.rows();
   candidates_.reset(rows, static_cast<size_t>(candidates_of_row()) + most_wanted);
   attention_.resize(rows * stride_);
+  penalized_.resize(rows);
+  with_penalized_.resize(rows);
   return ReadBy::model;
 }
 
@@ -156,32 +161,41 @@ std::vector<int32_t> BeamStrategy::penalized(int64_t row) const {
   return tokens;
 }
 
-void BeamStrategy::look(size_t row, std::span<const LogitsRow> logits) {
+std::optional<CandidateJob> BeamStrategy::ask(size_t row, std::span<const LogitsRow> logits) {
   const LogitsRow& after = logits.front();
-  const CandidateRow candidates{.logits = *after.logits, .row = after.row, .size = after.size};
-  const double penalty = options_.generation.repetition_penalty;
-  const std::vector<int32_t> seen = penalized(static_cast<int64_t>(row));
+  std::vector<int32_t>& seen = penalized_[row];
+  seen = penalized(static_cast<int64_t>(row));
   CandidateQuery query{
       .count = candidates_of_row(), .excluded = excluded_, .rules = rules_.empty() ? nullptr : &rules_[row]};
-  CandidateRules with_seen;
   if (penalizes_log_probabilities()) {  // then all of these are candidates, besides as many others as are needed
-    if (query.rules != nullptr) with_seen = *query.rules;
+    CandidateRules& with_seen = with_penalized_[row];
+    with_seen = query.rules == nullptr ? CandidateRules{} : *query.rules;
     if (!with_seen.only_wanted) {
       with_seen.wanted.insert(with_seen.wanted.end(), seen.begin(), seen.end());
       query.count += std::ssize(seen);
     }
     query.rules = &with_seen;
-  } else if (penalty != 1) {
-    penalize_tokens(candidates, seen, penalty);
+  } else {
+    query.penalized = seen;
+    query.penalty = options_.generation.repetition_penalty;
   }
-  const size_t found = top_candidates(candidates, query, candidates_.room(row));
-  candidates_.set_count(row, found);
+  return CandidateJob{.row = {.logits = *after.logits, .row = after.row, .size = after.size},
+                      .query = query,
+                      .room = candidates_.room(row)};
+}
+
+void BeamStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t found) {
+  if (found < 0) fail<NumericError>("the model's logits are not finite");
+  candidates_.set_count(row, static_cast<size_t>(found));
+  const std::vector<int32_t>& seen = penalized_[row];
   if (penalizes_log_probabilities())
     for (Candidate& c : candidates_[row])
-      if (std::binary_search(seen.begin(), seen.end(), c.token)) c.log_probability *= penalty;
+      if (std::binary_search(seen.begin(), seen.end(), c.token))
+        c.log_probability *= options_.generation.repetition_penalty;
   if (!columns_.empty())
     for (Candidate& c : candidates_[row]) c.token = columns_[static_cast<size_t>(c.token)];
-  std::copy_n(after.attention.begin(), stride_, attention_.begin() + static_cast<std::ptrdiff_t>(row * stride_));
+  const std::span<const float> attention = logits.front().attention;
+  std::copy_n(attention.begin(), stride_, attention_.begin() + static_cast<std::ptrdiff_t>(row * stride_));
 }
 
 bool BeamStrategy::advance() {

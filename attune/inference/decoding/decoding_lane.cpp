@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "attune/base/execution.h"
 #include "attune/base/interrupt.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/base/profile.h"
+#include "attune/inference/decoding/top_candidates.h"
 #include "attune/kernels/row_grain.h"
 #include "attune/nn/query_groups.h"
 
@@ -93,7 +95,35 @@ struct DecodingLane::Reader {
 
   Reader(const DecodingModel& m, ReadBy r, std::shared_ptr<const DecodingModel> o)
       : model(m), by(r), owner(std::move(o)), cache(m.start()) {}
+
+  std::span<const LogitsRow> logits_of(const Look& l) const { return std::span(output.rows).subspan(l.first, l.count); }
+  void look_at(std::span<Look> some) const;
 };
+
+// Finds the candidates that the strategies ask for, and shows them these and the logits.
+void DecodingLane::Reader::look_at(std::span<Look> some) const {
+  std::vector<CandidateJob> jobs;
+  std::vector<std::optional<size_t>> job_of(some.size());
+  const auto guarded = [](Look& l, auto&& work) {
+    try {
+      if (!l.error) work(*l.request->strategy);
+    } catch (...) {
+      l.error = std::current_exception();
+    }
+  };
+  for (size_t i = 0; i < some.size(); ++i)
+    guarded(some[i], [&](DecodingStrategy& strategy) {
+      if (const auto job = strategy.ask(some[i].row, logits_of(some[i]))) {
+        job_of[i] = jobs.size();
+        jobs.push_back(*job);
+      }
+    });
+  top_candidates(jobs);
+  for (size_t i = 0; i < some.size(); ++i)
+    guarded(some[i], [&](DecodingStrategy& strategy) {
+      strategy.look(some[i].row, logits_of(some[i]), job_of[i] ? jobs[*job_of[i]].found : 0);
+    });
+}
 
 DecodingLane::DecodingLane(const DecodingModel& model)
     : model_(model), main_(std::make_unique<Reader>(model, ReadBy::model, nullptr)) {}
@@ -337,16 +367,11 @@ void DecodingLane::look(Reader& reader) {
   const ProfileScope scope("choose tokens");
   const auto reads_on_host = [](const Reader::Look& l) { return l.request->strategy->reads_on_host(); };
   if (std::any_of(reader.looks.begin(), reader.looks.end(), reads_on_host)) reader.output.read_on_host();
+  if (reader.looks.empty()) return;
   const auto count = static_cast<int64_t>(reader.looks.size());
-  parallel_tasks(count, row_grain(reader.model.vocab()), [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      Reader::Look& l = reader.looks[i];
-      try {
-        l.request->strategy->look(l.row, std::span(reader.output.rows).subspan(l.first, l.count));
-      } catch (...) {
-        l.error = std::current_exception();
-      }
-    }
+  const bool on_host = reader.output.rows.front().logits->device().is_host();
+  parallel_tasks(count, on_host ? row_grain(reader.model.vocab()) : count, [&](int64_t begin, int64_t end) {
+    reader.look_at(std::span(reader.looks).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
   });
   for (Reader::Look& l : reader.looks)
     if (l.error) l.request->fail(std::move(l.error));

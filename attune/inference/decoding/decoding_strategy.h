@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "attune/inference/decoding/decoding_request.h"
+#include "attune/kernels/top_candidates.h"
 
 namespace attune {
 
@@ -44,9 +46,14 @@ class DecodingStrategy {
   virtual void start() {}
   /// Writes the tokens that are read next into `inputs`, which are empty.
   virtual ReadBy next(RowInputs& inputs) = 0;
-  /// Takes the logits that row `row` of the last inputs wanted. Called for each row that wants some, for several rows
-  /// at once from several threads. Throws NumericError when they are not finite.
-  virtual void look(size_t row, std::span<const LogitsRow> logits) = 0;
+  /// The candidates that the strategy needs of the logits that row `row` of the last inputs wanted: they are found
+  /// before look() is called, on a device other than the CPU for all rows of a step at once. None: look() reads the
+  /// logits.
+  virtual std::optional<CandidateJob> ask(size_t /*row*/, std::span<const LogitsRow> /*logits*/) { return {}; }
+  /// Takes the logits that row `row` of the last inputs wanted, and CandidateJob::found where it asked. Both are called
+  /// for each row that wants some, for several rows at once from several threads. Throws NumericError when they are not
+  /// finite.
+  virtual void look(size_t row, std::span<const LogitsRow> logits, int64_t found) = 0;
   /// Called when all inputs are read. Returns false when the request is done.
   virtual bool advance() = 0;
   /// Writes the result; `cut_short` says why the request was ended early, if it was.

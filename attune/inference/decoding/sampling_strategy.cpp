@@ -21,7 +21,7 @@ class SamplingStrategy final : public DecodingStrategy {
   }
 
   ReadBy next(RowInputs& inputs) override;
-  void look(size_t row, std::span<const LogitsRow> logits) override;
+  void look(size_t row, std::span<const LogitsRow> logits, int64_t found) override;
   bool advance() override;
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override {
     texts_.finish(cut_short, alive_, result);
@@ -54,7 +54,7 @@ ReadBy SamplingStrategy::next(RowInputs& inputs) {
   return ReadBy::model;
 }
 
-void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits) {
+void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t /*found*/) {
   const SamplingRequest& options = texts_.options();
   const SampledText& first = texts_[alive_[row]];
   const TokenDistribution next = texts_.distribution(logits.front().host, first.tokens, first.generated);

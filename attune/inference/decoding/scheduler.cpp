@@ -12,6 +12,7 @@
 #include "attune/base/process_memory.h"
 #include "attune/inference/decoding/decoding_lane.h"
 #include "attune/ops/precision.h"
+#include "attune/tensor/cuda_memory.h"
 
 namespace attune {
 namespace {
@@ -73,8 +74,9 @@ class Scheduler::Impl {
  public:
   Impl(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options)
       : model_(std::move(model)),
-        budget_(options.cache_bytes > 0 ? options.cache_bytes : process_memory_limit() / 4 * 3),
-        precision_(options.precision) {
+        budget_(options.cache_bytes > 0 ? options.cache_bytes : cache_memory(options.device.value_or(Cpu{})) / 4 * 3),
+        precision_(options.precision),
+        on_host_(options.device.value_or(Cpu{}).is_host()) {
     if (options.cache_bytes < 0) fail<ConfigError>("cache_bytes = {}: needs a number from 0", options.cache_bytes);
   }
 
@@ -100,6 +102,7 @@ class Scheduler::Impl {
   std::shared_ptr<const DecodingModel> model_;
   int64_t budget_;
   ProductPrecision precision_;
+  bool on_host_;              // whether the model computes on the CPU
   mutable std::mutex mutex_;  // of all that follows, but the lanes: these are the driving thread's
   std::condition_variable changed_;
   bool driving_ = false;
@@ -167,9 +170,10 @@ bool Scheduler::Impl::may_enter(size_t lane, const ActiveRequest& a, int64_t at_
   return slot.has_room_for(a, model_->vocab()) && fits_budget(slot, a);
 }
 
-// Lanes with room take turns, so that each has long requests and short ones.
+// Lanes with room take turns, so that each has long requests and short ones. A device other than the CPU does one step
+// at a time, and the more rows it has the better: one lane.
 std::vector<Scheduler::Impl::Entering> Scheduler::Impl::admit() {
-  const auto lanes = static_cast<size_t>(std::max(1, thread_count()));
+  const auto lanes = static_cast<size_t>(on_host_ ? std::max(1, thread_count()) : 1);
   while (lanes_.size() < lanes) lanes_.emplace_back(*model_);
   std::vector<Entering> entering;
   std::vector<int64_t> at_first;
@@ -304,6 +308,10 @@ void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
   }
   for (const auto& a : done)
     if (a->request.on_done) a->request.on_done(a->result());
+}
+
+int64_t cache_memory(const Device& device) {
+  return device.kind() == Device::Kind::cuda ? free_bytes_of(Cuda{device.index()}) : process_memory_limit();
 }
 
 Scheduler::Scheduler(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options)

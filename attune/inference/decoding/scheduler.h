@@ -30,6 +30,7 @@ struct SchedulerState {
 /// that are to enter at once before the others.
 class Scheduler {
  public:
+  /// `options.device` is where the model computes.
   explicit Scheduler(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -53,6 +54,9 @@ class Scheduler {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The bytes of a device that models and caches may take: process_memory_limit(), of a GPU what is free now.
+int64_t cache_memory(const Device& device);
 
 /// The requests of one caller. The destructor cancels those that are not done.
 class SchedulerClient {

@@ -28,7 +28,7 @@ class SpeculativeStrategy final : public DecodingStrategy {
   SpeculativeStrategy(const DecodingModel& model, DecodingRequest& request);
 
   ReadBy next(RowInputs& inputs) override;
-  void look(size_t row, std::span<const LogitsRow> logits) override;
+  void look(size_t row, std::span<const LogitsRow> logits, int64_t found) override;
   bool advance() override;
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override;
   bool reads_on_host() const override { return true; }
@@ -137,7 +137,7 @@ TokenDistribution SpeculativeStrategy::distribution(const Row& row, const Logits
   return texts_.distribution(logits.host, past, texts_[row.text].generated + offset);
 }
 
-void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits) {
+void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t /*found*/) {
   if (phase_ == Phase::propose) return propose(rows_[row], logits.front());
   judge(rows_[row], logits);
 }

@@ -28,13 +28,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 class BlockForward {
  public:
-  BlockForward(const AttentionForward<T>& arguments, int64_t lanes, int64_t most_queries)
+  // `most_rows`: the most queries of a task times its heads.
+  BlockForward(const AttentionForward<T>& arguments, int64_t lanes, int64_t most_rows)
       : arguments_(arguments),
-        scratch_(elements(arguments.in, lanes, most_queries)),
+        scratch_(elements(arguments.in, lanes) + most_rows),
         tiles_(arguments.in, lanes, scratch_) {
     values_ = scratch_.take(kTile * tiles_.dvp);
     sums_ = scratch_.take(kTile * tiles_.dvp);
-    totals_ = scratch_.take(most_queries * (arguments.in.heads / arguments.in.kv_heads));
+    totals_ = scratch_.take(most_rows);
   }
 
   void Run(const Task<T>& task) {
@@ -55,9 +56,8 @@ class BlockForward {
   }
 
  private:
-  static int64_t elements(const AttentionPointers<T>& in, int64_t lanes, int64_t most_queries) {
-    return BlockScores<T>::elements(in, lanes) + 2 * kTile * RoundUp(in.d_v, lanes) +
-           most_queries * (in.heads / in.kv_heads) + 64;
+  static int64_t elements(const AttentionPointers<T>& in, int64_t lanes) {
+    return BlockScores<T>::elements(in, lanes) + 2 * kTile * RoundUp(in.d_v, lanes) + 64;
   }
 
   // f(row of out, running sum of the row) for every query and head of the task.
@@ -65,8 +65,7 @@ class BlockForward {
   void ForEachRow(const Task<T>& task, F&& f) {
     T* total = totals_;
     for (int64_t i = 0; i < task.queries; ++i) {
-      for (int64_t h = task.first_head(); h < task.last_head(); ++h)
-        f((task.q_begin + i) * task.in.heads + h, *total++);
+      for (int64_t h = task.first_head; h < task.last_head; ++h) f((task.q_begin + i) * task.in.heads + h, *total++);
     }
   }
 
@@ -77,7 +76,7 @@ class BlockForward {
     const int64_t v_stride = in.v_row, o_stride = in.heads * in.d_v;
     tiles_.LoadKeys(task, block);
     GatherRows(KeysOf(block, in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride), in.d_v, dvp, values_);
-    for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
+    for (int64_t head = task.first_head; head < task.last_head; ++head) {
       T* out = arguments_.out + task.q_begin * o_stride + head * in.d_v;
       tiles_.Compute(task, block, head);
       GatherRows(QueriesOf<const T>(block, out, o_stride), in.d_v, dvp, sums_);
@@ -101,7 +100,7 @@ class BlockForward {
     const int64_t out_row = (task.q_begin + query) * in.heads + head;
     T* row = tiles_.scores + t * padded;
     T& largest = arguments_.log_sum_exp[out_row];
-    T& total = totals_[query * (in.heads / in.kv_heads) + head - task.first_head()];
+    T& total = totals_[query * task.heads() + head - task.first_head];
     const T most = std::max(largest, MaxRow(d, padded, row));
     if (most == -std::numeric_limits<T>::infinity() && !HasNan(row, padded)) {  // nothing may be attended to
       std::fill_n(row, padded, T{0});
@@ -129,10 +128,8 @@ class BlockForward {
 template <class T>
 class BlockBackward {
  public:
-  BlockBackward(const AttentionBackward<T>& arguments, int64_t lanes, int64_t most_queries)
-      : arguments_(arguments),
-        scratch_(elements(arguments.in, lanes, most_queries)),
-        tiles_(arguments.in, lanes, scratch_) {
+  BlockBackward(const AttentionBackward<T>& arguments, int64_t lanes)
+      : arguments_(arguments), scratch_(elements(arguments.in, lanes)), tiles_(arguments.in, lanes, scratch_) {
     const int64_t table = 2 * arguments.in.clip + 1;
     values_ = scratch_.take(kTile * tiles_.dvp);
     values_t_ = scratch_.take(kTile * tiles_.dvp);
@@ -141,7 +138,6 @@ class BlockBackward {
     dq_ = scratch_.take(kTile * tiles_.dkp);
     dk_ = scratch_.take(kTile * tiles_.dkp);
     dv_ = scratch_.take(kTile * tiles_.dvp);
-    dots_ = scratch_.take(most_queries * (arguments.in.heads / arguments.in.kv_heads));
     d_relative_keys_ = scratch_.take(table * tiles_.dkp);
     d_relative_values_ = scratch_.take(table * tiles_.dvp);
     std::fill_n(d_relative_keys_, table * tiles_.dkp, T{0});
@@ -152,13 +148,9 @@ class BlockBackward {
 
   void Run(const Task<T>& task) {
     const AttentionPointers<T>& in = task.in;
-    T* dot = dots_;
     for (int64_t i = 0; i < task.queries; ++i) {
-      for (int64_t h = task.first_head(); h < task.last_head(); ++h) {
-        const int64_t row = (task.q_begin + i) * in.heads + h;
+      for (int64_t h = task.first_head; h < task.last_head; ++h)
         std::fill_n(arguments_.dq + (task.q_begin + i) * in.q_row + h * in.d_k, in.d_k, T{0});
-        *dot++ = Dot(hn::ScalableTag<T>(), arguments_.out + row * in.d_v, arguments_.d_out + row * in.d_v, in.d_v);
-      }
     }
     for (int64_t j = 0; j < task.keys; ++j) {
       const int64_t row = task.k_begin + j;
@@ -179,10 +171,10 @@ class BlockBackward {
   }
 
  private:
-  static int64_t elements(const AttentionPointers<T>& in, int64_t lanes, int64_t most_queries) {
+  static int64_t elements(const AttentionPointers<T>& in, int64_t lanes) {
     const int64_t dkp = RoundUp(in.d_k, lanes), dvp = RoundUp(in.d_v, lanes);
-    return BlockScores<T>::elements(in, lanes) + kTile * (2 * dkp + 4 * dvp + kTile) +
-           most_queries * (in.heads / in.kv_heads) + (2 * in.clip + 1) * (dkp + dvp) + in.bias_elements() + 320;
+    return BlockScores<T>::elements(in, lanes) + kTile * (2 * dkp + 4 * dvp + kTile) + (2 * in.clip + 1) * (dkp + dvp) +
+           in.bias_elements() + 320;
   }
 
   void Add(const Task<T>& task, const AttentionBlock& block) {
@@ -195,7 +187,7 @@ class BlockBackward {
     CopyTransposed(values_, dvp, block.columns, in.d_v, padded, values_t_);
     std::fill_n(dk_, block.columns * dkp, T{0});
     std::fill_n(dv_, block.columns * dvp, T{0});
-    for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
+    for (int64_t head = task.first_head; head < task.last_head; ++head) {
       ComputeWeights(task, block, head);
       SmallMatmul(d, {tiles_.scores, 1, padded}, {d_out_, dvp, block.rows}, {dv_, block.columns, dvp}, true);
       SmallMatmul(d, {d_scores_, 1, padded}, {tiles_.q, dkp, block.rows}, {dk_, block.columns, dkp}, true);
@@ -228,8 +220,7 @@ class BlockBackward {
       HWY_ALIGN T slopes[kTile];
       if (in.soft_cap > 0) CapSlopes(static_cast<T>(in.soft_cap), padded, w, slopes);
       ExpRow(d, T{1}, arguments_.log_sum_exp[row], padded, w);
-      const T dot = dots_[query * (in.heads / in.kv_heads) + head - task.first_head()];
-      ScoreGradients(d, in, {row, block.dropout_group, padded}, dot, w, d_scores_ + t * padded);
+      ScoreGradients(d, in, {row, block.dropout_group, padded}, arguments_.dots[row], w, d_scores_ + t * padded);
       if (in.soft_cap > 0) {
         for (int64_t u = 0; u < padded; ++u) d_scores_[t * padded + u] *= slopes[u];
       }
@@ -278,8 +269,7 @@ class BlockBackward {
   const AttentionBackward<T>& arguments_;
   Scratch<T> scratch_;
   BlockScores<T> tiles_;
-  T *values_, *values_t_, *d_out_, *d_scores_, *dq_, *dk_, *dv_, *dots_, *d_relative_keys_, *d_relative_values_,
-      *d_bias_;
+  T *values_, *values_t_, *d_out_, *d_scores_, *dq_, *dk_, *dv_, *d_relative_keys_, *d_relative_values_, *d_bias_;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -36,6 +36,8 @@ struct AttentionPointers {
   double scale;
   double soft_cap;  // 0: none; then neither slopes nor distance_bias
 
+  /// Query heads that share a key head.
+  int64_t group() const { return heads / kv_heads; }
   int64_t bias_elements() const { return distance_bias ? (2 * reach + 1) * heads : 0; }
   /// Where the bias of a key at this distance from the query stands.
   int64_t bias_index(int64_t distance, int64_t head) const {
@@ -61,7 +63,8 @@ struct AttentionBackward {
   const T* out;
   const T* log_sum_exp;
   const T* d_out;
-  T* dq;  // rows of q_row numbers, and so on
+  const T* dots;  // like log_sum_exp: sum(d_out * out) of each row and head
+  T* dq;          // rows of q_row numbers, and so on
   T* dk;
   T* dv;
   T* d_relative_keys;

@@ -17,6 +17,7 @@
 #include "attune/kernels/attention_plan.h"
 #include "attune/kernels/cpu/attention_pointers.h"
 #include "attune/kernels/cpu/dropout_inl.h"
+#include "attune/kernels/cpu/gemm/transpose_inl.h"
 #include "attune/kernels/cpu/math_inl.h"
 #include "attune/tensor/buffer.h"
 
@@ -33,25 +34,27 @@ inline int64_t RoundUp(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
 
-// One sequence and one key head, with everything that a tile needs to find its data.
+// One sequence and some of the query heads that share a key head, with everything that a tile needs to find its data.
 template <class T>
 struct Task {
   const AttentionPointers<T>& in;
-  int64_t sequence, kv_head;
+  int64_t sequence, first_head, last_head, kv_head;
   int64_t q_begin, queries, k_begin, keys;
 
-  Task(const AttentionPointers<T>& inputs, int64_t index)
+  // `heads`: how many a task has; a divisor of in.group().
+  Task(const AttentionPointers<T>& inputs, int64_t heads, int64_t index)
       : in(inputs),
-        sequence(index / inputs.kv_heads),
-        kv_head(index % inputs.kv_heads),
+        sequence(index / (inputs.heads / heads)),
+        first_head(index % (inputs.heads / heads) * heads),
+        last_head(first_head + heads),
+        kv_head(first_head / inputs.group()),
         q_begin(inputs.query_offsets[sequence]),
         queries(inputs.query_offsets[sequence + 1] - q_begin),
         k_begin(inputs.key_offsets[sequence]),
         keys(inputs.key_offsets[sequence + 1] - k_begin) {}
 
   AttentionSpan span() const { return {queries, keys, in.causal}; }
-  int64_t first_head() const { return kv_head * (in.heads / in.kv_heads); }
-  int64_t last_head() const { return (kv_head + 1) * (in.heads / in.kv_heads); }
+  int64_t heads() const { return last_head - first_head; }
   /// Keys [0, limit) of the sequence may be seen by query i, as far as the causal rule goes.
   int64_t causal_limit(int64_t i) const {
     return in.causal ? std::clamp<int64_t>(i + 1 + keys - queries, 0, keys) : keys;
@@ -88,16 +91,21 @@ void CopyRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_
   }
 }
 
-// The transpose of rows x width: width rows of `padded` elements, zero beyond `rows`. Eight rows at a time, so that
-// each cache line that is written is filled before it is left.
+// The transpose of rows x width: width rows of `padded` elements, zero beyond `rows`.
 template <class T>
 void CopyTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* HWY_RESTRICT to) {
   int64_t i = 0;
-  for (; i + 8 <= rows; i += 8) {
-    const T* HWY_RESTRICT r = from + i * stride;
-    for (int64_t c = 0; c < width; ++c) {
-      T* HWY_RESTRICT out = to + c * padded + i;
-      for (int64_t u = 0; u < 8; ++u) out[u] = r[u * stride + c];
+  for (; i + 4 <= rows; i += 4) {
+    int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (sizeof(T) == 4) {
+      const float* const r[4] = {from + i * stride, from + (i + 1) * stride, from + (i + 2) * stride,
+                                 from + (i + 3) * stride};
+      for (; c + 4 <= width; c += 4) Transpose4({r[0] + c, r[1] + c, r[2] + c, r[3] + c}, to + c * padded + i, padded);
+    }
+#endif
+    for (; c < width; ++c) {
+      for (int64_t u = 0; u < 4; ++u) to[c * padded + i + u] = from[(i + u) * stride + c];
     }
   }
   for (; i < padded; ++i) {

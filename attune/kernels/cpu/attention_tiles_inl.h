@@ -11,9 +11,12 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
+#include "attune/kernels/cpu/attention_parts.h"
 #include "attune/kernels/cpu/attention_tile_inl.h"
 #include "attune/kernels/cpu/gemm/small_matmul_inl.h"
 
@@ -21,95 +24,6 @@ HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class T>
-void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& arguments, Scratch<T> scratch) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const AttentionPointers<T>& in = task.in;
-  const int64_t dvp = RoundUp(in.d_v, lanes);
-  const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
-  T* keys_t = scratch.take(in.d_k * kTile);
-  T* values = scratch.take(kTile * dvp);
-  T* scores = scratch.take(kTile * kTile);
-  T* sums = scratch.take(kTile * dvp);  // of exp(score) * value, relative to the row's running maximum
-  HWY_ALIGN T factors[kTile];
-  const T scale = static_cast<T>(in.scale);
-  const T minus_infinity = -std::numeric_limits<T>::infinity();
-
-  for (int64_t q0 = 0; q0 < task.queries; q0 += kTile) {
-    const int64_t rows = std::min(kTile, task.queries - q0);
-    const T* q = in.q + (task.q_begin + q0) * q_stride + head * in.d_k;
-    T largest[kTile], total[kTile];
-    std::fill_n(largest, rows, minus_infinity);
-    std::fill_n(total, rows, T{0});
-    std::fill_n(sums, rows * dvp, T{0});
-    const int64_t key_end = task.causal_limit(q0 + rows - 1);
-    for (int64_t k0 = 0; k0 < key_end; k0 += kTile) {
-      const int64_t columns = std::min(kTile, key_end - k0);
-      const int64_t padded = RoundUp(columns, lanes);
-      CopyTransposed(in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k, k_stride, columns, in.d_k, padded,
-                     keys_t);
-      CopyRows(in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v, v_stride, columns, in.d_v, dvp, values);
-      SmallMatmul(d, {q, q_stride, 1}, {keys_t, padded, in.d_k}, {scores, rows, padded}, false);
-      for (int64_t i = 0; i < rows; ++i) {
-        T* row = scores + i * padded;
-        std::fill(row + columns, row + padded, minus_infinity);
-        MaskRow(task, q0 + i, k0, columns, row);
-        const T most = std::max(largest[i], MaxRow(d, padded, row) * scale);
-        if (most == minus_infinity && !HasNan(row, padded)) {  // nothing may be attended to
-          std::fill_n(row, padded, T{0});
-          continue;
-        }
-        const T shrink = std::exp(largest[i] - most);  // 0 for the first tile
-        total[i] = total[i] * shrink + ExpRow(d, scale, most, padded, row);
-        largest[i] = most;
-        if (k0 > 0 && shrink != T{1}) {
-          for (int64_t c = 0; c < dvp; ++c) sums[i * dvp + c] *= shrink;
-        }
-        if (in.dropout.active()) {
-          KeepFactors(in.dropout, (task.q_begin + q0 + i) * in.heads + head, k0 / kTile, factors);
-          for (int64_t j = 0; j < padded; ++j) row[j] *= factors[j];
-        }
-      }
-      SmallMatmul(d, {scores, padded, 1}, {values, dvp, columns}, {sums, rows, dvp}, true);
-    }
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t out_row = (task.q_begin + q0 + i) * in.heads + head;
-      const bool nothing = total[i] <= 0;
-      const T inverse = nothing ? T{0} : T{1} / total[i];
-      for (int64_t c = 0; c < in.d_v; ++c) arguments.out[out_row * in.d_v + c] = sums[i * dvp + c] * inverse;
-      // +infinity makes every weight of the backward pass exp(score - infinity) = 0.
-      arguments.log_sum_exp[out_row] = nothing ? -minus_infinity : largest[i] + std::log(total[i]);
-    }
-  }
-}
-
-// The tiles of one backward task.
-template <class T>
-struct BackwardTiles {
-  int64_t dkp, dvp;
-  T *q, *d_out, *keys, *keys_t, *values_t, *weights, *d_scores, *dq, *dk, *dv, *row_dots;
-
-  static int64_t elements(const AttentionPointers<T>& in, int64_t lanes, int64_t most_queries) {
-    const int64_t dkp = RoundUp(in.d_k, lanes), dvp = RoundUp(in.d_v, lanes);
-    return kTile * (5 * dkp + 3 * dvp + 2 * kTile) + RoundUp(most_queries, 64) + 1024;
-  }
-  BackwardTiles(const AttentionPointers<T>& in, int64_t lanes, int64_t most_queries, Scratch<T> scratch)
-      : dkp(RoundUp(in.d_k, lanes)), dvp(RoundUp(in.d_v, lanes)) {
-    q = scratch.take(kTile * dkp);
-    keys = scratch.take(kTile * dkp);
-    keys_t = scratch.take(kTile * dkp);
-    dq = scratch.take(kTile * dkp);
-    dk = scratch.take(kTile * dkp);
-    d_out = scratch.take(kTile * dvp);
-    values_t = scratch.take(kTile * dvp);
-    dv = scratch.take(kTile * dvp);
-    weights = scratch.take(kTile * kTile);
-    d_scores = scratch.take(kTile * kTile);
-    row_dots = scratch.take(most_queries);
-  }
-};
 
 // The queries of one tile: `count` of a sequence, from `first`.
 struct QueryTile {
@@ -121,97 +35,243 @@ struct KeyTile {
   int64_t first, count, padded;
 };
 
-// weights = softmax weights of a tile (formed again from log_sum_exp), then with dropout for dv; d_scores = the
-// gradient of the scores: w * (dropout(d_out v^T) - sum(d_out * out)) * scale.
+// Forward. Some tiles of queries go past each tile of keys together, so that it is laid out once for all of them. What
+// they are summed up to does not depend on which they are.
 template <class T>
-void BackwardScores(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, QueryTile queries,
-                    KeyTile keys, BackwardTiles<T>& tiles) {
-  const hn::ScalableTag<T> d;
-  const AttentionPointers<T>& in = task.in;
-  SmallMatmul(d, {tiles.q, tiles.dkp, 1}, {tiles.keys_t, keys.padded, in.d_k},
-              {tiles.weights, queries.count, keys.padded}, false);
-  SmallMatmul(d, {tiles.d_out, tiles.dvp, 1}, {tiles.values_t, keys.padded, in.d_v},
-              {tiles.d_scores, queries.count, keys.padded}, false);
-  for (int64_t i = 0; i < queries.count; ++i) {
-    const int64_t query = queries.first + i, row = (task.q_begin + query) * in.heads + head;
-    T* w = tiles.weights + i * keys.padded;
-    std::fill(w + keys.count, w + keys.padded, -std::numeric_limits<T>::infinity());
-    MaskRow(task, query, keys.first, keys.count, w);
-    ExpRow(d, static_cast<T>(in.scale), arguments.log_sum_exp[row], keys.padded, w);
-    ScoreGradients(d, in, {row, keys.first / kTile, keys.padded}, tiles.row_dots[query], w,
-                   tiles.d_scores + i * keys.padded);
+class TileForward {
+ public:
+  TileForward(const AttentionForward<T>& arguments, int64_t lanes)
+      : arguments_(arguments),
+        lanes_(lanes),
+        dvp_(RoundUp(arguments.in.d_v, lanes)),
+        scratch_(kTile * (arguments.in.d_k + dvp_ + kTile) +
+                 kTilesOfPart * (kTile * (arguments.in.d_k + dvp_ + 2) + 64)) {
+    const AttentionPointers<T>& in = arguments.in;
+    keys_t_ = scratch_.take(in.d_k * kTile);
+    values_ = scratch_.take(kTile * dvp_);
+    scores_ = scratch_.take(kTile * kTile);
+    for (HeadTile& tile : tiles_) {
+      tile.q = scratch_.take(kTile * in.d_k);
+      tile.sums = scratch_.take(kTile * dvp_);
+      tile.largest = scratch_.take(kTile);
+      tile.total = scratch_.take(kTile);
+    }
   }
-}
 
-template <class T>
-void RowDots(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, T* dots) {
-  const int64_t d_v = task.in.d_v;
-  for (int64_t i = 0; i < task.queries; ++i) {
-    const int64_t at = ((task.q_begin + i) * task.in.heads + head) * d_v;
-    dots[i] = Dot(hn::ScalableTag<T>(), arguments.out + at, arguments.d_out + at, d_v);
+  void Run(const Task<T>& task, const AttentionForwardPart& part) {
+    const auto tiles = std::span(tiles_).first(static_cast<size_t>(part.end - part.begin));
+    for (int64_t t = part.begin; t < part.end; ++t) Begin(task, t, tiles[static_cast<size_t>(t - part.begin)]);
+    const int64_t key_end = tiles.back().key_end;  // the tile of the last queries, which see the most
+    for (int64_t k0 = 0; k0 < key_end; k0 += kTile) {
+      const int64_t loaded = std::min(kTile, key_end - k0);
+      LoadKeys(task, {k0, loaded, RoundUp(loaded, lanes_)});
+      for (const HeadTile& tile : tiles) {
+        const int64_t count = std::min(kTile, tile.key_end - k0);
+        if (count > 0) Add(task, tile, {k0, count, RoundUp(count, lanes_)}, RoundUp(loaded, lanes_));
+      }
+    }
+    for (const HeadTile& tile : tiles) Finish(task, tile);
   }
-}
 
-// One tile of keys against all queries of one head: dk and dv gather in the tiles, dq is added to the output.
+ private:
+  // A tile of queries of one head, and what its rows have come to so far.
+  struct HeadTile {
+    int64_t head;
+    QueryTile queries;
+    int64_t key_end;     // of the keys that one of them may see
+    T* q;                // [count, d_k]
+    T* sums;             // [count, dvp], of exp(score) * value, relative to the row's running maximum
+    T *largest, *total;  // [count]
+  };
+
+  void Begin(const Task<T>& task, int64_t number, HeadTile& tile) {
+    const AttentionPointers<T>& in = task.in;
+    const int64_t first = number / task.heads() * kTile, count = std::min(kTile, task.queries - first);
+    tile.head = task.first_head + number % task.heads();
+    tile.queries = {first, count};
+    tile.key_end = task.causal_limit(first + count - 1);
+    CopyRows(in.q + (task.q_begin + first) * in.q_row + tile.head * in.d_k, in.q_row, count, in.d_k, in.d_k, tile.q);
+    std::fill_n(tile.sums, count * dvp_, T{0});
+    std::fill_n(tile.largest, count, -std::numeric_limits<T>::infinity());
+    std::fill_n(tile.total, count, T{0});
+  }
+
+  void LoadKeys(const Task<T>& task, KeyTile keys) {
+    const AttentionPointers<T>& in = task.in;
+    const int64_t row = task.k_begin + keys.first;
+    CopyTransposed(in.k + row * in.k_row + task.kv_head * in.d_k, in.k_row, keys.count, in.d_k, keys.padded, keys_t_);
+    CopyRows(in.v + row * in.v_row + task.kv_head * in.d_v, in.v_row, keys.count, in.d_v, dvp_, values_);
+  }
+
+  // `key_stride`: from a row of keys_t_ to the next.
+  void Add(const Task<T>& task, const HeadTile& tile, KeyTile keys, int64_t key_stride) {
+    const hn::ScalableTag<T> d;
+    const int64_t rows = tile.queries.count;
+    SmallMatmul(d, {tile.q, task.in.d_k, 1}, {keys_t_, key_stride, task.in.d_k}, {scores_, rows, keys.padded}, false);
+    for (int64_t i = 0; i < rows; ++i) Exponentiate(task, tile, keys, i);
+    SmallMatmul(d, {scores_, keys.padded, 1}, {values_, dvp_, keys.count}, {tile.sums, rows, dvp_}, true);
+  }
+
+  // Row i of the scores becomes exp(score - maximum), with dropout; what was summed up before follows the new maximum.
+  void Exponentiate(const Task<T>& task, const HeadTile& tile, KeyTile keys, int64_t i) {
+    const hn::ScalableTag<T> d;
+    const AttentionPointers<T>& in = task.in;
+    const T scale = static_cast<T>(in.scale), minus_infinity = -std::numeric_limits<T>::infinity();
+    const int64_t query = tile.queries.first + i;
+    T* row = scores_ + i * keys.padded;
+    T &largest = tile.largest[i], &total = tile.total[i];
+    std::fill(row + keys.count, row + keys.padded, minus_infinity);
+    MaskRow(task, query, keys.first, keys.count, row);
+    const T most = std::max(largest, MaxRow(d, keys.padded, row) * scale);
+    if (most == minus_infinity && !HasNan(row, keys.padded)) {  // nothing may be attended to
+      std::fill_n(row, keys.padded, T{0});
+      return;
+    }
+    const T shrink = largest == most ? T{1} : std::exp(largest - most);  // 0 for the first tile
+    total = total * shrink + ExpRow(d, scale, most, keys.padded, row);
+    largest = most;
+    if (keys.first > 0 && shrink != T{1}) {
+      for (int64_t c = 0; c < dvp_; ++c) tile.sums[i * dvp_ + c] *= shrink;
+    }
+    if (!in.dropout.active()) return;
+    HWY_ALIGN T factors[kTile];
+    KeepFactors(in.dropout, (task.q_begin + query) * in.heads + tile.head, keys.first / kTile, factors);
+    for (int64_t j = 0; j < keys.padded; ++j) row[j] *= factors[j];
+  }
+
+  void Finish(const Task<T>& task, const HeadTile& tile) {
+    const AttentionPointers<T>& in = task.in;
+    for (int64_t i = 0; i < tile.queries.count; ++i) {
+      const int64_t out_row = (task.q_begin + tile.queries.first + i) * in.heads + tile.head;
+      const T total = tile.total[i];
+      const bool nothing = total <= 0;
+      const T inverse = nothing ? T{0} : T{1} / total;
+      for (int64_t c = 0; c < in.d_v; ++c) arguments_.out[out_row * in.d_v + c] = tile.sums[i * dvp_ + c] * inverse;
+      // +infinity makes every weight of the backward pass exp(score - infinity) = 0.
+      arguments_.log_sum_exp[out_row] =
+          nothing ? std::numeric_limits<T>::infinity() : tile.largest[i] + std::log(total);
+    }
+  }
+
+  const AttentionForward<T>& arguments_;
+  const int64_t lanes_, dvp_;
+  Scratch<T> scratch_;
+  T *keys_t_, *values_, *scores_;
+  std::array<HeadTile, kTilesOfPart> tiles_;
+};
+
+// Backward of a part of a task. Sums over keys and over queries are formed tile after tile in ascending order, whatever
+// the parts.
 template <class T>
-void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, KeyTile keys,
-                     BackwardTiles<T>& tiles) {
-  const hn::ScalableTag<T> d;
-  const AttentionPointers<T>& in = task.in;
-  const int64_t q_stride = in.q_row, o_stride = in.heads * in.d_v;
-  for (int64_t first = 0; first < task.queries; first += kTile) {
-    const QueryTile queries{first, std::min(kTile, task.queries - first)};
-    if (task.causal_limit(first + queries.count - 1) <= keys.first) continue;
-    const int64_t q_row = task.q_begin + first;
-    CopyRows(in.q + q_row * q_stride + head * in.d_k, q_stride, queries.count, in.d_k, tiles.dkp, tiles.q);
-    CopyRows(arguments.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, tiles.dvp,
-             tiles.d_out);
-    BackwardScores(task, arguments, head, queries, keys, tiles);
-    SmallMatmul(d, {tiles.weights, 1, keys.padded}, {tiles.d_out, tiles.dvp, queries.count},
-                {tiles.dv, keys.count, tiles.dvp}, true);
-    SmallMatmul(d, {tiles.d_scores, 1, keys.padded}, {tiles.q, tiles.dkp, queries.count},
-                {tiles.dk, keys.count, tiles.dkp}, true);
-    SmallMatmul(d, {tiles.d_scores, keys.padded, 1}, {tiles.keys, tiles.dkp, keys.count},
-                {tiles.dq, queries.count, tiles.dkp}, false);
+class TileBackward {
+ public:
+  TileBackward(const AttentionBackward<T>& arguments, int64_t lanes)
+      : arguments_(arguments),
+        lanes_(lanes),
+        dkp_(RoundUp(arguments.in.d_k, lanes)),
+        dvp_(RoundUp(arguments.in.d_v, lanes)),
+        scratch_(kTile * (5 * dkp_ + 3 * dvp_ + 2 * kTile) + 1024) {
+    q_ = scratch_.take(kTile * dkp_);
+    keys_ = scratch_.take(kTile * dkp_);
+    keys_t_ = scratch_.take(kTile * dkp_);
+    dq_ = scratch_.take(kTile * dkp_);
+    dk_ = scratch_.take(kTile * dkp_);
+    d_out_ = scratch_.take(kTile * dvp_);
+    values_t_ = scratch_.take(kTile * dvp_);
+    dv_ = scratch_.take(kTile * dvp_);
+    weights_ = scratch_.take(kTile * kTile);
+    d_scores_ = scratch_.take(kTile * kTile);
+  }
+
+  void Run(const Task<T>& task, const AttentionBackwardPart& part) {
+    const AttentionPointers<T>& in = task.in;
+    const int64_t query_begin = part.queries.begin * kTile;
+    const int64_t query_end = std::min(part.queries.end * kTile, task.queries);
+    for (int64_t i = query_begin; part.wants_dq && i < query_end; ++i) {
+      for (int64_t h = task.first_head; h < task.last_head; ++h)
+        std::fill_n(arguments_.dq + (task.q_begin + i) * in.q_row + h * in.d_k, in.d_k, T{0});
+    }
+    const int64_t key_end = std::min(part.keys.end * kTile, task.keys);
+    for (int64_t k0 = part.keys.begin * kTile; k0 < key_end; k0 += kTile) {
+      if (!part.wants_dk_dv && task.causal_limit(query_end - 1) <= k0) return;
+      const int64_t count = std::min(kTile, key_end - k0);
+      const KeyTile keys{k0, count, RoundUp(count, lanes_)};
+      LoadKeys(task, keys);
+      for (int64_t head = task.first_head; head < task.last_head; ++head) {
+        for (int64_t q0 = query_begin; q0 < query_end; q0 += kTile) {
+          const QueryTile queries{q0, std::min(kTile, query_end - q0)};
+          if (task.causal_limit(q0 + queries.count - 1) > k0) Add(task, part, head, queries, keys);
+        }
+      }
+      if (part.wants_dk_dv) StoreKeyGradients(task, keys);
+    }
+  }
+
+ private:
+  void LoadKeys(const Task<T>& task, KeyTile keys) {
+    const AttentionPointers<T>& in = task.in;
+    const int64_t row = task.k_begin + keys.first;
+    const T* k = in.k + row * in.k_row + task.kv_head * in.d_k;
+    const T* v = in.v + row * in.v_row + task.kv_head * in.d_v;
+    CopyRows(k, in.k_row, keys.count, in.d_k, dkp_, keys_);
+    CopyTransposed(k, in.k_row, keys.count, in.d_k, keys.padded, keys_t_);
+    CopyTransposed(v, in.v_row, keys.count, in.d_v, keys.padded, values_t_);
+    std::fill_n(dk_, keys.count * dkp_, T{0});
+    std::fill_n(dv_, keys.count * dvp_, T{0});
+  }
+
+  // One tile of queries by one of keys: dk and dv gather in their tiles, dq is added to the output.
+  void Add(const Task<T>& task, const AttentionBackwardPart& part, int64_t head, QueryTile queries, KeyTile keys) {
+    const hn::ScalableTag<T> d;
+    const AttentionPointers<T>& in = task.in;
+    const int64_t q_row = task.q_begin + queries.first, o_stride = in.heads * in.d_v;
+    CopyRows(in.q + q_row * in.q_row + head * in.d_k, in.q_row, queries.count, in.d_k, dkp_, q_);
+    CopyRows(arguments_.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, dvp_, d_out_);
+    ComputeScores(task, head, queries, keys);
+    if (part.wants_dk_dv) {
+      SmallMatmul(d, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
+      SmallMatmul(d, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
+    }
+    if (!part.wants_dq) return;
+    SmallMatmul(d, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
     for (int64_t i = 0; i < queries.count; ++i) {
-      T* out = arguments.dq + (q_row + i) * q_stride + head * in.d_k;
-      for (int64_t c = 0; c < in.d_k; ++c) out[c] += tiles.dq[i * tiles.dkp + c];
+      T* out = arguments_.dq + (q_row + i) * in.q_row + head * in.d_k;
+      for (int64_t c = 0; c < in.d_k; ++c) out[c] += dq_[i * dkp_ + c];
     }
   }
-}
 
-template <class T>
-void BackwardTask(const Task<T>& task, const AttentionBackward<T>& arguments, BackwardTiles<T>& tiles) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const AttentionPointers<T>& in = task.in;
-  const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
-  for (int64_t i = 0; i < task.queries; ++i) {
-    for (int64_t h = task.first_head(); h < task.last_head(); ++h)
-      std::fill_n(arguments.dq + (task.q_begin + i) * q_stride + h * in.d_k, in.d_k, T{0});
-  }
-  for (int64_t k0 = 0; k0 < task.keys; k0 += kTile) {
-    const int64_t columns = std::min(kTile, task.keys - k0);
-    const int64_t padded = RoundUp(columns, lanes);
-    const T* k = in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k;
-    const T* v = in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v;
-    CopyRows(k, k_stride, columns, in.d_k, tiles.dkp, tiles.keys);
-    CopyTransposed(k, k_stride, columns, in.d_k, padded, tiles.keys_t);
-    CopyTransposed(v, v_stride, columns, in.d_v, padded, tiles.values_t);
-    std::fill_n(tiles.dk, columns * tiles.dkp, T{0});
-    std::fill_n(tiles.dv, columns * tiles.dvp, T{0});
-    for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
-      RowDots(task, arguments, head, tiles.row_dots);
-      BackwardKeyTile(task, arguments, head, {k0, columns, padded}, tiles);
-    }
-    for (int64_t j = 0; j < columns; ++j) {
-      std::copy_n(tiles.dk + j * tiles.dkp, in.d_k,
-                  arguments.dk + (task.k_begin + k0 + j) * k_stride + task.kv_head * in.d_k);
-      std::copy_n(tiles.dv + j * tiles.dvp, in.d_v,
-                  arguments.dv + (task.k_begin + k0 + j) * v_stride + task.kv_head * in.d_v);
+  // weights_ = softmax weights of a tile (formed again from log_sum_exp), then with dropout for dv; d_scores_ = the
+  // gradient of the scores: w * (dropout(d_out v^T) - sum(d_out * out)) * scale.
+  void ComputeScores(const Task<T>& task, int64_t head, QueryTile queries, KeyTile keys) {
+    const hn::ScalableTag<T> d;
+    const AttentionPointers<T>& in = task.in;
+    SmallMatmul(d, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded}, false);
+    SmallMatmul(d, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded}, false);
+    for (int64_t i = 0; i < queries.count; ++i) {
+      const int64_t query = queries.first + i, row = (task.q_begin + query) * in.heads + head;
+      T* w = weights_ + i * keys.padded;
+      std::fill(w + keys.count, w + keys.padded, -std::numeric_limits<T>::infinity());
+      MaskRow(task, query, keys.first, keys.count, w);
+      ExpRow(d, static_cast<T>(in.scale), arguments_.log_sum_exp[row], keys.padded, w);
+      ScoreGradients(d, in, {row, keys.first / kTile, keys.padded}, arguments_.dots[row], w,
+                     d_scores_ + i * keys.padded);
     }
   }
-}
+
+  void StoreKeyGradients(const Task<T>& task, KeyTile keys) {
+    const AttentionPointers<T>& in = task.in;
+    for (int64_t j = 0; j < keys.count; ++j) {
+      const int64_t row = task.k_begin + keys.first + j;
+      std::copy_n(dk_ + j * dkp_, in.d_k, arguments_.dk + row * in.k_row + task.kv_head * in.d_k);
+      std::copy_n(dv_ + j * dvp_, in.d_v, arguments_.dv + row * in.v_row + task.kv_head * in.d_v);
+    }
+  }
+
+  const AttentionBackward<T>& arguments_;
+  const int64_t lanes_, dkp_, dvp_;
+  Scratch<T> scratch_;
+  T *q_, *keys_, *keys_t_, *dq_, *dk_, *d_out_, *values_t_, *dv_, *weights_, *d_scores_;
+};
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE

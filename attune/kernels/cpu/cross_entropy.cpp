@@ -237,6 +237,7 @@ void cross_entropy_totals(Cpu, const Tensor& results, const Tensor& totals) {
     sum.shift += rows[i].shift;
     sum.sum += rows[i].sum;
     sum.correct += rows[i].correct;
+    sum.divergence += rows[i].divergence;
   }
   *rows_of(totals) = sum;
 }

@@ -5,7 +5,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
@@ -14,6 +13,7 @@
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/embedding.h"
 #include "attune/kernels/row_grain.h"
+#include "attune/kernels/rows_by_id.h"
 
 #ifndef ATTUNE_KERNELS_CPU_EMBEDDING_POINTERS
 #define ATTUNE_KERNELS_CPU_EMBEDDING_POINTERS
@@ -22,11 +22,10 @@ namespace {
 
 template <class T>
 struct CollectedRows {
-  const int32_t* ids;  // [n]
-  int64_t n;
+  const int32_t* starts;     // see RowsById
+  const int32_t* positions;  // likewise
   const T* dy;
   T* d_table;
-  int64_t vocabulary;
   int64_t columns;
   double scale;
 };
@@ -74,18 +73,17 @@ void GatherRows(const int32_t* ids, const From* table, T* y, int64_t n, int64_t 
     ScaledRow(table + ids[i] * columns, static_cast<T>(scale), y + i * columns, static_cast<size_t>(columns));
 }
 
-// Sums rows [begin, end) of the table. Id v is at positions[starts[v]], ..., positions[starts[v + 1] - 1].
+// Sums rows [begin, end) of the table.
 template <class T>
-void CollectRows(const CollectedRows<T>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
-                 int64_t end) {
+void CollectRows(const CollectedRows<T>& a, int64_t begin, int64_t end) {
   const auto columns = static_cast<size_t>(a.columns);
   for (int64_t v = begin; v < end; ++v) {
     T* row = a.d_table + v * a.columns;
-    if (starts[v] == starts[v + 1]) std::fill_n(row, columns, T{0});
-    for (int64_t p = starts[v]; p < starts[v + 1]; ++p) {
-      const T* dy = a.dy + positions[p] * a.columns;
+    if (a.starts[v] == a.starts[v + 1]) std::fill_n(row, columns, T{0});
+    for (int32_t p = a.starts[v]; p < a.starts[v + 1]; ++p) {
+      const T* dy = a.dy + a.positions[p] * a.columns;
       const auto scale = static_cast<T>(a.scale);
-      if (p == starts[v]) {
+      if (p == a.starts[v]) {
         ScaledRow(dy, scale, row, columns);
       } else {
         AddScaledRow(dy, scale, row, columns);
@@ -119,13 +117,11 @@ void GatherRows64(const int32_t* ids, const double* table, double* y, int64_t n,
 void GatherRows16(const int32_t* ids, const bfloat16* table, float* y, int64_t n, int64_t columns, double scale) {
   GatherRows(ids, table, y, n, columns, scale);
 }
-void CollectRows32(const CollectedRows<float>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
-                   int64_t end) {
-  CollectRows(a, starts, positions, begin, end);
+void CollectRows32(const CollectedRows<float>& a, int64_t begin, int64_t end) {
+  CollectRows(a, begin, end);
 }
-void CollectRows64(const CollectedRows<double>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
-                   int64_t end) {
-  CollectRows(a, starts, positions, begin, end);
+void CollectRows64(const CollectedRows<double>& a, int64_t begin, int64_t end) {
+  CollectRows(a, begin, end);
 }
 void AddTableRowsFrom32(const AddRowsOf<float>& a, int64_t begin, int64_t end) {
   AddTableRowsFrom(a, begin, end);
@@ -152,19 +148,6 @@ HWY_EXPORT(CollectRows64);
 HWY_EXPORT(AddTableRowsFrom32);
 HWY_EXPORT(AddTableRowsFrom64);
 
-// Finds the positions of each id by counting sort, so that one thread sums each row of the table in a fixed order.
-template <class T, class Kernel>
-void collect(Kernel kernel, const CollectedRows<T>& a) {
-  std::vector<int64_t> starts(static_cast<size_t>(a.vocabulary) + 1);
-  for (int64_t i = 0; i < a.n; ++i) ++starts[static_cast<size_t>(a.ids[i]) + 1];
-  for (size_t v = 1; v < starts.size(); ++v) starts[v] += starts[v - 1];
-  std::vector<int64_t> next(starts.begin(), starts.end());
-  std::vector<int64_t> positions(static_cast<size_t>(a.n));
-  for (int64_t i = 0; i < a.n; ++i) positions[static_cast<size_t>(next[static_cast<size_t>(a.ids[i])]++)] = i;
-  parallel_for(a.vocabulary, row_grain(a.columns),
-               [&](int64_t begin, int64_t end) { kernel(a, starts.data(), positions.data(), begin, end); });
-}
-
 }  // namespace
 
 void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale, const Tensor& y) {
@@ -183,16 +166,19 @@ void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale
   });
 }
 
-void embedding_backward(Cpu, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table) {
+// One thread sums each row of the table.
+void embedding_backward(Cpu, const Indices& ids, const Tensor& dy, double scale, const Tensor& d_table) {
+  const RowsById sorted(ids.values(), d_table.size(0));
   dispatch_floating("embedding", dy.dtype(), [&]<class T>(T) {
-    const CollectedRows<T> rows{.ids = ids.data<int32_t>(),
-                                .n = ids.numel(),
+    const CollectedRows<T> rows{.starts = sorted.starts.data(),
+                                .positions = sorted.positions.data(),
                                 .dy = dy.data<T>(),
                                 .d_table = d_table.data<T>(),
-                                .vocabulary = d_table.size(0),
                                 .columns = d_table.size(1),
                                 .scale = scale};
-    collect(for_type<T>(HWY_DYNAMIC_DISPATCH(CollectRows32), HWY_DYNAMIC_DISPATCH(CollectRows64)), rows);
+    parallel_for(d_table.size(0), row_grain(rows.columns), [&](int64_t begin, int64_t end) {
+      for_type<T>(HWY_DYNAMIC_DISPATCH(CollectRows32), HWY_DYNAMIC_DISPATCH(CollectRows64))(rows, begin, end);
+    });
   });
 }
 

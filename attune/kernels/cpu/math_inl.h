@@ -17,20 +17,38 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// e^x for x <= 88. Unlike Highway's own, NaN stays NaN, so that a broken row is seen.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V ExpOf(D d, V x) {
-  // The bound keeps the conversion to integers inside Exp defined for -inf; below it the result is 0 all the same.
-  const V bounded = hn::Max(x, hn::Set(d, static_cast<hn::TFromD<D>>(sizeof(hn::TFromD<D>) == 4 ? -200.0 : -1200.0)));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, bounded));
-}
-
 // sum of coefficients[i] * x^i
 template <size_t kCount, class D, class V = hn::Vec<D>>
 HWY_INLINE V Polynomial(D d, V x, const float (&coefficients)[kCount]) {
   V sum = hn::Set(d, coefficients[kCount - 1]);
   for (size_t i = kCount - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, coefficients[i]));
   return sum;
+}
+
+/// e^x for x <= 88; 0 where that is less than e^-87, and NaN stays NaN, so that a broken row is seen. In float32 within
+/// 2 units in the last place and with half of the instructions of Highway's own, which float64 takes.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ExpOf(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    // e^x = 2^n e^r with |r| <= log(2) / 2. To add 1.5 * 2^23 rounds to a whole number, which then stands in the lowest
+    // bits; the further 127 make it an exponent. e^r is that of Cephes (Moshier), expf.
+    const hn::RebindToUnsigned<D> bits;
+    const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), hn::Set(d, 12582912.0f + 127.0f));
+    const V n = hn::Sub(shifted, hn::Set(d, 12582912.0f + 127.0f));
+    V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+    r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+    const V squared = hn::Mul(r, r);
+    const V first = hn::MulAdd(r, hn::Set(d, 1.6666665459e-1f), hn::Set(d, 5.0000001201e-1f));
+    const V second = hn::MulAdd(r, hn::Set(d, 8.3334519073e-3f), hn::Set(d, 4.1665795894e-2f));
+    const V third = hn::MulAdd(r, hn::Set(d, 1.9875691500e-4f), hn::Set(d, 1.3981999507e-3f));
+    const V rest = hn::MulAdd(hn::MulAdd(third, squared, second), squared, first);
+    const V of_r = hn::MulAdd(rest, squared, hn::Add(r, hn::Set(d, 1.0f)));
+    const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0f)), hn::Mul(of_r, power));
+  } else {
+    // The bound keeps the conversion to integers inside Exp defined for -inf; below it the result is 0 all the same.
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Max(x, hn::Set(d, -1200.0))));
+  }
 }
 
 /// The error function. In float32 with an absolute error below 2e-7, from minimax fits: x P(x^2) below 1, and

@@ -150,28 +150,28 @@ size_t top_of_row(const double* x, size_t n, std::span<Candidate> heap, std::spa
   return HWY_DYNAMIC_DISPATCH(Row64)(x, n, heap, excluded, log_sum);
 }
 
-}  // namespace
-
-int64_t top_candidates(Cpu, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room) {
+template <class T>
+int64_t find(const CandidateJob& job) {
+  const CandidateQuery& query = job.query;
+  T* const x = job.row.logits.data<T>() + job.row.row * job.row.logits.size(1);
+  for (const int32_t token : query.penalized)
+    x[token] *= static_cast<T>(x[token] > 0 ? 1 / query.penalty : query.penalty);
   std::vector<int32_t> merged;
   const std::span<const int32_t> excluded = excluded_of(query, merged);
-  return dispatch_floating("top_candidates", row.logits.dtype(), [&]<class T>(T) -> int64_t {
-    const T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
-    const auto heap = room.first(static_cast<size_t>(std::min(query.count, row.size)));
-    double log_sum = 0;
-    const size_t found = top_of_row(x, static_cast<size_t>(row.size), heap, excluded, &log_sum);
-    if (!std::isfinite(log_sum)) return -1;
-    if (query.rules == nullptr) return static_cast<int64_t>(found);
-    const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
-    return static_cast<int64_t>(append_wanted(*query.rules, excluded, log_probability, room, found));
-  });
+  const auto heap = job.room.first(static_cast<size_t>(std::min(query.count, job.row.size)));
+  double log_sum = 0;
+  const size_t found = top_of_row(x, static_cast<size_t>(job.row.size), heap, excluded, &log_sum);
+  if (!std::isfinite(log_sum)) return -1;
+  if (query.rules == nullptr) return static_cast<int64_t>(found);
+  const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
+  return static_cast<int64_t>(append_wanted(*query.rules, excluded, log_probability, job.room, found));
 }
 
-void penalize_tokens(Cpu, const CandidateRow& row, std::span<const int32_t> tokens, double penalty) {
-  dispatch_floating("penalize_tokens", row.logits.dtype(), [&]<class T>(T) {
-    T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
-    for (const int32_t token : tokens) x[token] *= static_cast<T>(x[token] > 0 ? 1 / penalty : penalty);
-  });
+}  // namespace
+
+void top_candidates(Cpu, std::span<CandidateJob> jobs) {
+  for (CandidateJob& job : jobs)
+    dispatch_floating("top_candidates", job.row.logits.dtype(), [&]<class T>(T) { job.found = find<T>(job); });
 }
 
 }  // namespace attune

@@ -4,6 +4,7 @@
 // are added in their order.
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "attune/kernels/cuda/attention_gradients.h"
 #include "attune/kernels/cuda/launch.h"
@@ -137,9 +138,10 @@ class TableGradients {
   TableGradients(Cuda device, const AttentionInputs& in, const AttentionGradients& gradients)
       : device_(device),
         heads_(in.q.heads),
-        keys_(device, gradients.d_relative_keys),
-        values_(device, gradients.d_relative_values),
-        bias_(device, gradients.d_distance_bias) {}
+        blocks_(blocks_for({&gradients.d_relative_keys, &gradients.d_relative_values, &gradients.d_distance_bias})),
+        keys_(device, gradients.d_relative_keys, blocks_),
+        values_(device, gradients.d_relative_values, blocks_),
+        bias_(device, gradients.d_distance_bias, blocks_) {}
 
   /// Adds what the pairs of view.pass contribute; view.tiles are `count` tiles of queries.
   void add(const AttentionBackwardView<T>& view, int64_t count) {
@@ -147,7 +149,7 @@ class TableGradients {
     const int64_t jobs = count * heads_;
     launch(
         device_, "attention gradient of tables",
-        {.blocks = std::min(jobs, kBlocks), .threads = Tiles::kThreads, .shared_bytes = BackwardTiles<Tiles>::kBytes},
+        {.blocks = std::min(jobs, blocks_), .threads = Tiles::kThreads, .shared_bytes = BackwardTiles<Tiles>::kBytes},
         TableGradientKernel<T, Tiles>{view, keys_.view(), values_.view(), bias_.view(), jobs});
   }
   void write() {
@@ -156,21 +158,28 @@ class TableGradients {
       const int64_t elements = table->gradient.numel();
       for_each_element(
           device_, "attention gradient of tables", elements,
-          AddTables<T>{table->sums.template data<T>(), table->gradient.template data<T>(), kBlocks, elements});
+          AddTables<T>{table->sums.template data<T>(), table->gradient.template data<T>(), blocks_, elements});
     }
   }
 
  private:
-  static constexpr int64_t kBlocks = 128;
+  // As many as keep a GPU busy, fewer where the tables are long: what a block has of its own grows with them.
+  static int64_t blocks_for(std::initializer_list<const Tensor*> tables) {
+    constexpr int64_t kMostBlocks = 128, kMostBytes = int64_t{256} << 20;
+    int64_t bytes = 1;
+    for (const Tensor* table : tables)
+      if (table->defined()) bytes += table->size(0) * (kTile + table->size(1)) * int64_t{sizeof(T)};
+    return std::clamp<int64_t>(kMostBytes / bytes, 1, kMostBlocks);
+  }
 
   struct Table {
     Tensor gradient, sums, of_pairs;
 
-    Table(Cuda device, const Tensor& table) : gradient(table) {
+    Table(Cuda device, const Tensor& table, int64_t blocks) : gradient(table) {
       if (!table.defined()) return;
       const TensorOptions options{table.dtype(), Device(device)};
-      sums = Tensor::zeros({kBlocks, table.size(0), table.size(1)}, options);
-      of_pairs = Tensor::empty({kBlocks, kTile, table.size(0)}, options);
+      sums = Tensor::zeros({blocks, table.size(0), table.size(1)}, options);
+      of_pairs = Tensor::empty({blocks, kTile, table.size(0)}, options);
     }
     TableSums<T> view() const {
       if (!gradient.defined()) return {nullptr, nullptr, 0, 0};
@@ -179,7 +188,7 @@ class TableGradients {
   };
 
   Cuda device_;
-  int64_t heads_;
+  int64_t heads_, blocks_;
   Table keys_, values_, bias_;
 };
 

@@ -54,14 +54,23 @@ class VisibleKeys {
 };
 
 // Sizes are limited to the longest list, which changes nothing.
+int limited(int64_t size, int64_t longest) {
+  return static_cast<int>(std::min(size, std::max<int64_t>(longest, 1)));
+}
+CachedPattern cached(const FullAttention&, int64_t longest) {
+  return {CachedPattern::Kind::run, limited(longest, longest), 1};
+}
+CachedPattern cached(const SlidingWindow& p, int64_t longest) {
+  return {CachedPattern::Kind::run, limited(p.size, longest), 1};
+}
+CachedPattern cached(const StridedAttention& p, int64_t longest) {
+  return {CachedPattern::Kind::strided, limited(p.stride, longest), 1};
+}
+CachedPattern cached(const FixedAttention& p, int64_t longest) {
+  return {CachedPattern::Kind::fixed, limited(p.stride, longest), limited(p.summary, longest)};
+}
 CachedPattern pattern_of(const AttentionPattern& pattern, int64_t longest) {
-  const auto limited = [&](int64_t size) { return static_cast<int>(std::min(size, std::max<int64_t>(longest, 1))); };
-  if (const auto* p = std::get_if<SlidingWindow>(&pattern)) return {CachedPattern::Kind::run, limited(p->size), 1};
-  if (const auto* p = std::get_if<StridedAttention>(&pattern))
-    return {CachedPattern::Kind::strided, limited(p->stride), 1};
-  if (const auto* p = std::get_if<FixedAttention>(&pattern))
-    return {CachedPattern::Kind::fixed, limited(p->stride), limited(p->summary)};
-  return {CachedPattern::Kind::run, limited(longest), 1};
+  return std::visit([&](const auto& p) { return cached(p, longest); }, pattern);
 }
 
 // The slots of a query row, and its pieces.

@@ -1,7 +1,10 @@
 // GPUs as tensors see them.
 
+#include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime.h"
 #include "attune/tensor/cuda_device.h"
+#include "attune/tensor/cuda_memory.h"
+#include "attune/tensor/device_error.h"
 
 namespace attune {
 namespace {
@@ -26,6 +29,16 @@ void check_usable(Cuda device) {
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t bytes) {
   cuda::check_device(device);
   return std::make_shared<CudaBuffer>(device, bytes);
+}
+
+void cuda::refuse_shared(Cuda device, const char* kernel, size_t bytes, size_t most) {
+  fail<DeviceError>("device {}: a block of kernel {} needs {} bytes of shared memory, the device has {}",
+                    Device(device).text(), kernel, bytes, most);
+}
+
+int64_t free_bytes_of(Cuda device) {
+  cuda::check_device(device);
+  return static_cast<int64_t>(cuda::memory_of(device).free);
 }
 
 CudaScope::CudaScope(Cuda device) : before_(cuda::use(device)) {}

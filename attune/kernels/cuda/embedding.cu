@@ -55,7 +55,7 @@ void embedding_forward(Cuda device, const Tensor& ids, const Tensor& table, doub
   });
 }
 
-void embedding_backward(Cuda device, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table) {
+void embedding_backward(Cuda device, const Indices& ids, const Tensor& dy, double scale, const Tensor& d_table) {
   cuda::scatter_rows(device, "embedding", ids, dy, scale, d_table);
 }
 

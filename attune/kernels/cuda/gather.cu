@@ -27,7 +27,7 @@ void gather_forward(Cuda device, const Tensor& x, const Tensor& rows, const Tens
   });
 }
 
-void gather_backward(Cuda device, const Tensor& dy, const Tensor& rows, const Tensor& dx) {
+void gather_backward(Cuda device, const Tensor& dy, const Indices& rows, const Tensor& dx) {
   cuda::scatter_rows(device, "gather", rows, dy, 1, dx);
 }
 

@@ -46,8 +46,7 @@ template <class Kernel>
 void launch(Cuda device, const char* name, const LaunchShape& shape, const Kernel& kernel) {
   if (shape.blocks == 0) return;
   const size_t shared = kReduceBytes + shape.shared_bytes;
-  if (shared > 48u << 10)  // more than every GPU gives without being asked
-    cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  allow_shared(device, name, reinterpret_cast<const void*>(&run_kernel<Kernel>), shared);
   run_kernel<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), shared,
                static_cast<cudaStream_t>(stream_of(device))>>>(kernel);
   check_launch(device, name);
@@ -65,11 +64,12 @@ void for_each_element(Cuda device, const char* name, int64_t count, const Body& 
 #else
 
 template <class Kernel>
-void launch(Cuda, const char* name, const LaunchShape& shape, const Kernel& kernel) {
+void launch(Cuda device, const char* name, const LaunchShape& shape, const Kernel& kernel) {
   static_assert(Kernel::kThreads % kWarp == 0 && Kernel::kThreads <= kMostThreads);
-  if (shape.blocks > 0)
-    emulate({name, shape.blocks, std::min(shape.threads, Kernel::kThreads), shape.shared_bytes},
-            [&](Thread& thread) { kernel(thread); });
+  if (shape.blocks == 0) return;
+  allow_shared(device, name, nullptr, kReduceBytes + shape.shared_bytes);
+  emulate({name, shape.blocks, std::min(shape.threads, Kernel::kThreads), shape.shared_bytes},
+          [&](Thread& thread) { kernel(thread); });
 }
 
 template <class Body>

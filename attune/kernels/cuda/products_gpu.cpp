@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -117,6 +118,29 @@ Layout layout_of(const char* name, DType dtype, int64_t stored_rows, int64_t sto
   return layout;
 }
 
+// The largest power of two up to 256 that divides the address. The library takes 256 for granted unless it is told.
+uint32_t alignment_of(const void* address) {
+  uint32_t alignment = 256;
+  while (reinterpret_cast<uintptr_t>(address) % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+// Of what the library calls a, b, c and the bias: it decides which algorithms there are.
+std::array<uint32_t, 4> alignments_of(const Product& p) {
+  return {alignment_of(p.b.data), alignment_of(p.a.data), alignment_of(p.c.data), alignment_of(p.bias)};
+}
+
+void set_alignments(const char* name, cublasLtMatmulPreference_t preferred, const Product& p) {
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, uint32_t bytes) {
+    check(name, library().set_preference(preferred, attribute, &bytes, sizeof(bytes)));
+  };
+  const auto [a, b, c, bias] = alignments_of(p);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, a);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, b);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, c);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, c);
+}
+
 // A product as the library has it, with the algorithm that it chose for these sizes.
 struct Plan {
   Description description;
@@ -150,6 +174,7 @@ std::optional<Plan> find_plan(const char* name, cublasLtHandle_t handle, const P
   const Preference preference(preferred);
   check(name, library().set_preference(preferred, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
                                        sizeof(kWorkspaceBytes)));
+  set_alignments(name, preferred, p);
   cublasLtMatmulHeuristicResult_t choice{};
   int found = 0;
   const cublasStatus_t status = library().choose(handle, made, plan.b.get(), plan.a.get(), plan.c.get(), plan.c.get(),
@@ -198,19 +223,19 @@ class Products {
   }
 
  private:
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool,
-                         bool, bool, bool, DType, DType, Activation>;
-
-  // Whether the addresses are multiples of 16 decides which algorithms there are.
-  static int64_t alignment(const Product& p) {
-    const auto aligned = [](const void* x) { return reinterpret_cast<uintptr_t>(x) % 16 == 0; };
-    return (aligned(p.a.data) ? 1 : 0) + (aligned(p.b.data) ? 2 : 0) + (aligned(p.c.data) ? 4 : 0);
-  }
+  using Key =
+      std::tuple<std::array<int64_t, 10>, std::array<uint32_t, 4>, bool, bool, bool, bool, DType, DType, Activation>;
 
   const Plan& plan_of(const char* name, const Product& p) {
-    const Key key{p.m,      p.n,      p.k,          p.a.row,        p.b.row,        p.c.row,      p.a.next,
-                  p.b.next, p.batch,  alignment(p), p.a.transposed, p.b.transposed, p.accumulate, p.bias != nullptr,
-                  p.type,   p.c_type, p.activation};
+    const Key key{{p.m, p.n, p.k, p.a.row, p.b.row, p.c.row, p.a.next, p.b.next, p.c.next, p.batch},
+                  alignments_of(p),
+                  p.a.transposed,
+                  p.b.transposed,
+                  p.accumulate,
+                  p.bias != nullptr,
+                  p.type,
+                  p.c_type,
+                  p.activation};
     const auto kept = plans_.find(key);
     if (kept != plans_.end()) return kept->second;
     return plans_.emplace(key, make_plan(name, handle_, p)).first->second;

@@ -15,6 +15,7 @@ void check_device(Cuda device);
 
 /// Makes the device current for this thread. Returns the number of the one that was.
 int use(Cuda device);
+/// Makes that one current again, unless nobody in the process uses it.
 void use_again(int index) noexcept;
 
 /// Uninitialised memory, aligned to 256 bytes. Throws DeviceOutOfMemory.
@@ -33,7 +34,8 @@ void clear(Cuda device, void* memory, size_t bytes);
 void synchronize(Cuda device);
 
 struct DeviceMemory {
-  size_t free, total;  // bytes
+  size_t free;   // bytes, those included that were given back and are kept for later requests
+  size_t total;  // bytes
 };
 DeviceMemory memory_of(Cuda device);
 
@@ -43,5 +45,10 @@ void* stream_of(Cuda device);
 /// Throws DeviceError if the kernel that was launched last could not be. `kernel` is remembered for later errors, which
 /// the driver reports without a name.
 void check_launch(Cuda device, const char* kernel);
+
+/// Lets blocks of a kernel have so many bytes of shared memory. `function` is what CUDA launches, null in the
+/// emulation. Throws DeviceError, which names both numbers, where the device has less.
+void allow_shared(Cuda device, const char* kernel, const void* function, size_t bytes);
+[[noreturn]] void refuse_shared(Cuda device, const char* kernel, size_t bytes, size_t most);
 
 }  // namespace attune::cuda

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "attune/base/execution.h"
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime.h"
 #include "attune/tensor/device_error.h"
@@ -82,6 +83,47 @@ void prepare(Cuda device) {
   use_again(before);
 }
 
+// Whether anybody uses this GPU in the process. Asks the driver, since every question to CUDA's runtime about a GPU,
+// and cudaSetDevice() too, makes the process a user of it, which takes hundreds of megabytes of its memory.
+bool is_in_use(int index) {
+  using State = int (*)(int device, unsigned* flags, int* active);  // returns 0 for success
+  static const State state = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    constexpr const char* kName = "cuDevicePrimaryCtxGetState";
+#if CUDART_VERSION >= 12050
+    const cudaError_t error = cudaGetDriverEntryPointByVersion(kName, &function, 7000, cudaEnableDefault, &found);
+#else
+    const cudaError_t error = cudaGetDriverEntryPoint(kName, &function, cudaEnableDefault, &found);
+#endif
+    return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<State>(function) : nullptr;
+  }();
+  unsigned flags = 0;
+  int active = 0;
+  return state != nullptr && state(index, &flags, &active) == 0 && active != 0;
+}
+
+// Free bytes of the device, those included that its pool holds for later requests.
+DeviceMemory memory_with_pool(Cuda device) {
+  DeviceMemory memory{};
+  check(device, "asking for free memory", cudaMemGetInfo(&memory.free, &memory.total));
+  cudaMemPool_t pool = nullptr;
+  uint64_t held = 0, used = 0;
+  check(device, "asking for the memory pool", cudaDeviceGetDefaultMemPool(&pool, device.index));
+  check(device, "asking for the memory pool", cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &held));
+  check(device, "asking for the memory pool", cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  memory.free += held - used;
+  return memory;
+}
+
+// What needs less memory, for who has too little.
+const char* advice() {
+  return execution().recording
+             ? "a smaller batch (train.batch_tokens), shorter sequences or train.checkpoint_activations need less"
+             : "fewer or shorter texts at once (batch_sentences, batch_texts, batch_tokens) or a smaller cache "
+               "(cache_bytes) need less";
+}
+
 cudaStream_t stream(Cuda device) {
   return static_cast<cudaStream_t>(stream_of(device));
 }
@@ -105,8 +147,10 @@ int use(Cuda device) {
   return before;
 }
 
+// A thread that never chose a device has the first one, which then nobody may use.
 void use_again(int index) noexcept {
-  cudaSetDevice(index);
+  int now = index;
+  if (cudaGetDevice(&now) == cudaSuccess && now != index && is_in_use(index)) cudaSetDevice(index);
 }
 
 void* allocate(Cuda device, size_t bytes) {
@@ -117,10 +161,8 @@ void* allocate(Cuda device, size_t bytes) {
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // the next call begins without an error
     const DeviceMemory now = memory_of(device);
-    fail<DeviceOutOfMemory>(
-        "device {}: {} bytes do not fit, {} of {} are free; a smaller batch (train.batch_tokens), shorter sequences or "
-        "train.checkpoint_activations need less",
-        name_of(device), bytes, now.free, now.total);
+    fail<DeviceOutOfMemory>("device {}: {} bytes do not fit, {} of {} are free; {}", name_of(device), bytes, now.free,
+                            now.total, advice());
   }
   check(device, "allocating memory", error);
   return memory;
@@ -155,15 +197,24 @@ void synchronize(Cuda device) {
 }
 
 DeviceMemory memory_of(Cuda device) {
-  DeviceMemory memory{};
   const int before = use(device);
-  check(device, "asking for free memory", cudaMemGetInfo(&memory.free, &memory.total));
+  const DeviceMemory memory = memory_with_pool(device);
   use_again(before);
   return memory;
 }
 
 void* stream_of(Cuda device) {
   return state_of(device).stream;
+}
+
+void allow_shared(Cuda device, const char* kernel, const void* function, size_t bytes) {
+  constexpr size_t kAlways = 48u << 10;  // that every GPU gives without being asked
+  if (bytes <= kAlways) return;
+  int most = 0;
+  check(device, "a question", cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  if (bytes > static_cast<size_t>(most)) refuse_shared(device, kernel, bytes, static_cast<size_t>(most));
+  check(device, kernel,
+        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
 }
 
 void check_launch(Cuda device, const char* kernel) {

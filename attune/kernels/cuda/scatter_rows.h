@@ -1,55 +1,42 @@
 #pragma once
 // Sums of rows that go to the same place, in the order of the rows.
 
-#include <climits>
-
 #include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/tables.h"
 #include "attune/kernels/for_dtype.h"
-#include "attune/tensor/tensor.h"
+#include "attune/kernels/rows_by_id.h"
+#include "attune/tensor/indices.h"
 
 namespace attune::cuda {
 
-/// first[r] = the first i with ids[i] = r.
-struct FirstWithId {
-  const int32_t* ids;
-  int32_t* first;
-  ATTUNE_DEVICE void operator()(int64_t i) const {
-    if (ids[i] >= 0) atomic_min(first + ids[i], static_cast<int32_t>(i));
-  }
-};
-
-/// The first row of each place adds up all rows of that place.
+/// An element of a place is the sum of that column of its rows.
 template <class T>
-struct SumOfSameId {
-  const int32_t* ids;
-  const int32_t* first;
+struct SumOfRows {
+  const int32_t* starts;
+  const int32_t* positions;
   const T* from;
   T* to;
   T factor;
-  int64_t rows, columns;
+  int64_t columns;
   ATTUNE_DEVICE void operator()(int64_t i) const {
-    const int64_t row = i / columns, column = i % columns;
-    const int32_t id = ids[row];
-    if (id < 0 || first[id] != row) return;
+    const int64_t place = i / columns, column = i % columns;
     T sum = 0;
-    for (int64_t r = row; r < rows; ++r)
-      if (ids[r] == id) sum += from[r * columns + column] * factor;
-    to[id * columns + column] = sum;
+    for (int32_t p = starts[place]; p < starts[place + 1]; ++p) sum += from[positions[p] * columns + column] * factor;
+    to[i] = sum;
   }
 };
 
 /// Writes all of `to` [places, columns]: row p = the sum of factor * from[i] over all i with ids[i] = p, in the order
-/// of i. Rows with id -1 go nowhere.        ids int32 [rows], from [rows, columns]
-inline void scatter_rows(Cuda device, const char* name, const Tensor& ids, const Tensor& from, double factor,
+/// of i. Rows with id -1 go nowhere. The host sorts the ids, which costs as many steps as there are ids and places.
+///        ids [rows], from [rows, columns]
+inline void scatter_rows(Cuda device, const char* name, const Indices& ids, const Tensor& from, double factor,
                          const Tensor& to) {
-  const int64_t rows = ids.numel(), columns = to.size(1);
-  clear(device, to.raw(), to.bytes());
-  const Tensor first = Tensor::full({to.size(0)}, INT_MAX, {DType::i32, Device(device)});
-  for_each_element(device, name, rows, FirstWithId{ids.data<int32_t>(), first.data<int32_t>()});
+  const RowsById sorted(ids.values(), to.size(0));
+  const Tensor starts = on_device(device, sorted.starts), positions = on_device(device, sorted.positions);
   dispatch_floating(name, from.dtype(), [&]<class T>(T) {
-    for_each_element(device, name, rows * columns,
-                     SumOfSameId<T>{ids.data<int32_t>(), first.data<int32_t>(), from.data<T>(), to.data<T>(),
-                                    static_cast<T>(factor), rows, columns});
+    for_each_element(device, name, to.numel(),
+                     SumOfRows<T>{starts.data<int32_t>(), positions.data<int32_t>(), from.data<T>(), to.data<T>(),
+                                  static_cast<T>(factor), to.size(1)});
   });
 }
 

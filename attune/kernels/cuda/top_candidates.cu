@@ -1,6 +1,7 @@
 #include "attune/kernels/top_candidates.h"
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "attune/kernels/cuda/launch.h"
@@ -25,35 +26,66 @@ struct Better {
   }
 };
 
-// One block for the row. Each round takes the best of what is left.
+struct ListOfTokens {
+  int32_t begin, count;  // in the table of all lists
+};
+
+template <class T>
+struct RowJob {
+  T* x;
+  int64_t size;
+  int64_t found;  // where its results begin
+  int32_t count;
+  ListOfTokens excluded, wanted, penalized;  // the first ascending
+  double penalty;
+};
+
+// A block for each row. Each round takes the best of what is left.
 template <class T>
 struct TopCandidates {
   static constexpr int kThreads = 1024;
-  const T* x;
-  int64_t size, count, excluded_count, wanted_count;
-  const int32_t* excluded;  // ascending
-  const int32_t* wanted;
-  Found* found;     // [count + wanted_count]
-  double* log_sum;  // NaN or infinite if the row is no distribution
+  const RowJob<T>* jobs;
+  const int32_t* lists;
+  Found* found;      // of each row [count + wanted]
+  double* log_sums;  // [rows]
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    sum_up(thread);
+    const RowJob<T>& job = jobs[thread.block()];
+    const T* const x = job.x;
+    const int32_t* const excluded = lists + job.excluded.begin;
+    Found* const results = found + job.found;
+    penalize(thread, job, lists + job.penalized.begin);
+    thread.barrier();
+    const double log_sum = log_sum_of(thread, x, job.size);
+    if (thread.index() == 0) log_sums[thread.block()] = log_sum;
     Found last{0, -1};
-    for (int64_t round = 0; round < count; ++round) {
+    for (int32_t round = 0; round < job.count; ++round) {
       Found best{0, -1};
-      for (int64_t i = thread.index(); i < size; i += thread.count())
-        if (comes_after(last, i) && !is_excluded(i)) best = Better{}(best, Found{static_cast<double>(x[i]), i});
+      for (int64_t i = thread.index(); i < job.size; i += thread.count())
+        if (comes_after(last, static_cast<double>(x[i]), i) && !is_excluded(excluded, job.excluded.count, i))
+          best = Better{}(best, Found{static_cast<double>(x[i]), i});
       last = thread.reduce(best, Better{});
-      if (thread.index() == 0) found[round] = last;
+      if (thread.index() == 0) results[round] = last;
       if (last.token >= 0) continue;
-      for (int64_t i = round + thread.index(); i < count; i += thread.count()) found[i] = last;
+      for (int32_t i = round + thread.index(); i < job.count; i += thread.count()) results[i] = last;
       break;
     }
-    for (int64_t i = thread.index(); i < wanted_count; i += thread.count())
-      found[count + i] = {static_cast<double>(x[wanted[i]]), wanted[i]};
+    for (int32_t i = thread.index(); i < job.wanted.count; i += thread.count()) {
+      const int32_t token = lists[job.wanted.begin + i];
+      results[job.count + i] = {static_cast<double>(x[token]), token};
+    }
   }
 
-  ATTUNE_DEVICE void sum_up(cuda::Thread& thread) const {
+  ATTUNE_DEVICE static void penalize(const cuda::Thread& thread, const RowJob<T>& job, const int32_t* tokens) {
+    for (int32_t i = thread.index(); i < job.penalized.count; i += thread.count()) {
+      T& logit = job.x[tokens[i]];
+      const auto value = static_cast<double>(logit);
+      logit = static_cast<T>(value > 0 ? value / job.penalty : value * job.penalty);
+    }
+  }
+
+  /// Returns log(sum(exp(x))), infinite if the row is no distribution.
+  ATTUNE_DEVICE static double log_sum_of(cuda::Thread& thread, const T* x, int64_t size) {
     double largest = -cuda::infinity<double>(), invalid = 0;
     for (int64_t i = thread.index(); i < size; i += thread.count()) {
       if (!(x[i] < cuda::infinity<T>())) invalid = 1;
@@ -65,90 +97,121 @@ struct TopCandidates {
     for (int64_t i = thread.index(); i < size; i += thread.count())
       sum += std::exp(static_cast<double>(x[i]) - largest);
     sum = thread.reduce(sum, cuda::Sum{});
-    if (thread.index() == 0) *log_sum = invalid > 0 ? cuda::infinity<double>() : largest + std::log(sum);
+    return invalid > 0 ? cuda::infinity<double>() : largest + std::log(sum);
   }
 
   // Whether token i was not taken in an earlier round, of which `last` was the last.
-  ATTUNE_DEVICE bool comes_after(const Found& last, int64_t i) const {
+  ATTUNE_DEVICE static bool comes_after(const Found& last, double logit, int64_t i) {
     if (last.token < 0) return true;
-    const auto logit = static_cast<double>(x[i]);
     return logit < last.logit || (logit == last.logit && i > last.token);
   }
 
-  ATTUNE_DEVICE bool is_excluded(int64_t i) const {
-    int64_t begin = 0, end = excluded_count;
+  ATTUNE_DEVICE static bool is_excluded(const int32_t* excluded, int32_t count, int64_t i) {
+    int32_t begin = 0, end = count;
     while (begin < end) {
-      const int64_t middle = (begin + end) / 2;
+      const int32_t middle = (begin + end) / 2;
       if (excluded[middle] < i) {
         begin = middle + 1;
       } else {
         end = middle;
       }
     }
-    return begin < excluded_count && excluded[begin] == i;
+    return begin < count && excluded[begin] == i;
   }
 };
 
-template <class T>
-struct Penalize {
-  T* x;
-  const int32_t* tokens;
-  double penalty;
-  ATTUNE_DEVICE void operator()(int64_t i) const {
-    T& logit = x[tokens[i]];
-    const auto value = static_cast<double>(logit);
-    logit = static_cast<T>(value > 0 ? value / penalty : value * penalty);
+// Lists of all rows, one after the other. Rows that have the same list, the same memory, have it once.
+class TokenLists {
+ public:
+  ListOfTokens add(std::span<const int32_t> list) {
+    const auto count = static_cast<int32_t>(list.size());
+    if (list.data() == last_.data() && list.size() == last_.size()) return {begin_, count};
+    last_ = list;
+    begin_ = static_cast<int32_t>(all.size());
+    all.insert(all.end(), list.begin(), list.end());
+    return {begin_, count};
   }
+  std::vector<int32_t> all;
+
+ private:
+  std::span<const int32_t> last_;
+  int32_t begin_ = 0;
 };
 
+std::span<const int32_t> wanted_of(const CandidateJob& job) {
+  if (job.query.rules == nullptr) return {};
+  return job.query.rules->wanted;
+}
+
+// What the host makes of a row's results.
+int64_t take(const CandidateJob& job, std::span<const int32_t> excluded, std::span<const Found> found, double log_sum) {
+  if (!std::isfinite(log_sum)) return -1;
+  const size_t wanted = wanted_of(job).size();
+  size_t used = 0;
+  for (const Found& f : found.first(found.size() - wanted))
+    if (f.token >= 0 && std::isfinite(f.logit - log_sum))
+      job.room[used++] = {static_cast<int32_t>(f.token), f.logit - log_sum};
+  if (job.query.rules == nullptr) return static_cast<int64_t>(used);
+  const auto log_probability = [&](int32_t token) {
+    for (const Found& f : found.last(wanted))
+      if (f.token == token) return f.logit - log_sum;
+    return -HUGE_VAL;  // not wanted: nobody asks
+  };
+  return static_cast<int64_t>(append_wanted(*job.query.rules, excluded, log_probability, job.room, used));
+}
+
 template <class T>
-T* row_of(const CandidateRow& row) {
-  return row.logits.data<T>() + row.row * row.logits.size(1);
+void find(Cuda device, std::span<CandidateJob> jobs) {
+  TokenLists of_all, of_rows;  // those that requests share, and those that rows have for themselves
+  std::vector<std::vector<int32_t>> merged(jobs.size());
+  std::vector<std::span<const int32_t>> excluded;
+  std::vector<RowJob<T>> rows;
+  int64_t numbers = 0;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    const auto& [row, query, room, ignored] = jobs[j];
+    excluded.push_back(excluded_of(query, merged[j]));
+    rows.push_back({.x = row.logits.data<T>() + row.row * row.logits.size(1),
+                    .size = row.size,
+                    .found = numbers,
+                    .count = static_cast<int32_t>(std::min(query.count, row.size)),
+                    .excluded = of_all.add(excluded.back()),
+                    .wanted = of_rows.add(wanted_of(jobs[j])),
+                    .penalized = of_rows.add(query.penalized),
+                    .penalty = query.penalty});
+    numbers += rows.back().count + rows.back().wanted.count;
+  }
+  const auto shared = static_cast<int32_t>(of_all.all.size());
+  for (RowJob<T>& row : rows) {
+    row.wanted.begin += shared;
+    row.penalized.begin += shared;
+  }
+  of_all.all.insert(of_all.all.end(), of_rows.all.begin(), of_rows.all.end());
+  const Tensor table = cuda::on_device(device, of_all.all);
+  const Tensor on_device = cuda::structs_on_device<RowJob<T>>(device, rows);
+  const auto count = static_cast<int64_t>(jobs.size());
+  const Tensor results = Tensor::empty({count + 2 * numbers}, {DType::f64, Device(device)});
+  auto* const log_sums = results.data<double>();
+  const auto longest = std::ranges::max_element(rows, {}, &RowJob<T>::size)->size;
+  cuda::launch(device, "top_candidates",
+               {.blocks = count, .threads = cuda::threads_for(longest, TopCandidates<T>::kThreads)},
+               TopCandidates<T>{reinterpret_cast<const RowJob<T>*>(on_device.raw()), table.data<int32_t>(),
+                                reinterpret_cast<Found*>(log_sums + count), log_sums});
+  std::vector<double> host(static_cast<size_t>(results.numel()));
+  cuda::copy_to_host(device, results.raw(), host.data(), results.bytes());
+  std::vector<Found> found(static_cast<size_t>(numbers));
+  std::memcpy(found.data(), host.data() + jobs.size(), found.size() * sizeof(Found));
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    const auto begin = static_cast<size_t>(rows[j].found);
+    const auto size = static_cast<size_t>(rows[j].count + rows[j].wanted.count);
+    jobs[j].found = take(jobs[j], excluded[j], std::span<const Found>(found).subspan(begin, size), host[j]);
+  }
 }
 
 }  // namespace
 
-int64_t top_candidates(Cuda device, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room) {
-  std::vector<int32_t> merged;
-  const std::span<const int32_t> excluded = excluded_of(query, merged);
-  const std::span<const int32_t> wanted =
-      query.rules != nullptr ? std::span<const int32_t>(query.rules->wanted) : std::span<const int32_t>{};
-  const int64_t count = std::min(query.count, row.size), numbers = count + std::ssize(wanted);
-  const Tensor excluded_table = cuda::on_device(device, excluded), wanted_table = cuda::on_device(device, wanted);
-  const Tensor results = Tensor::empty({1 + 2 * numbers}, {DType::f64, Device(device)});
-  dispatch_floating("top_candidates", row.logits.dtype(), [&]<class T>(T) {
-    using Kernel = TopCandidates<T>;
-    double* const begin = results.data<double>();
-    cuda::launch(device, "top_candidates", {.blocks = 1, .threads = cuda::threads_for(row.size, Kernel::kThreads)},
-                 Kernel{row_of<T>(row), row.size, count, std::ssize(excluded), std::ssize(wanted),
-                        excluded_table.data<int32_t>(), wanted_table.data<int32_t>(),
-                        reinterpret_cast<Found*>(begin + 1), begin});
-  });
-  std::vector<double> host(static_cast<size_t>(results.numel()));
-  cuda::copy_to_host(device, results.raw(), host.data(), results.bytes());
-  const double log_sum = host[0];
-  if (!std::isfinite(log_sum)) return -1;
-  std::vector<Found> found(static_cast<size_t>(numbers));
-  std::memcpy(found.data(), host.data() + 1, found.size() * sizeof(Found));
-  size_t used = 0;
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-    if (found[i].token >= 0 && std::isfinite(found[i].logit - log_sum))
-      room[used++] = {static_cast<int32_t>(found[i].token), found[i].logit - log_sum};
-  if (query.rules == nullptr) return static_cast<int64_t>(used);
-  const auto log_probability = [&](int32_t token) {
-    for (size_t i = static_cast<size_t>(count); i < found.size(); ++i)
-      if (found[i].token == token) return found[i].logit - log_sum;
-    return -HUGE_VAL;  // not wanted: nobody asks
-  };
-  return static_cast<int64_t>(append_wanted(*query.rules, excluded, log_probability, room, used));
-}
-
-void penalize_tokens(Cuda device, const CandidateRow& row, std::span<const int32_t> tokens, double penalty) {
-  const Tensor table = cuda::on_device(device, tokens);
-  dispatch_floating("penalize_tokens", row.logits.dtype(), [&]<class T>(T) {
-    cuda::for_each_element(device, "penalize_tokens", std::ssize(tokens),
-                           Penalize<T>{row_of<T>(row), table.data<int32_t>(), penalty});
-  });
+void top_candidates(Cuda device, std::span<CandidateJob> jobs) {
+  if (jobs.empty()) return;
+  dispatch_floating("top_candidates", jobs.front().row.logits.dtype(), [&]<class T>(T) { find<T>(device, jobs); });
 }
 
 }  // namespace attune

@@ -15,14 +15,13 @@ void embedding_forward(Plain, const Tensor& ids, const Tensor& table, double sca
   });
 }
 
-void embedding_backward(Plain, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table) {
+void embedding_backward(Plain, const Indices& ids, const Tensor& dy, double scale, const Tensor& d_table) {
   const int64_t columns = d_table.size(1);
   dispatch_floating("embedding", dy.dtype(), [&]<class T>(T) {
     for (T& element : d_table.values<T>()) element = 0;
-    for (int64_t i = 0; i < ids.numel(); ++i)
+    for (int64_t i = 0; i < ids.size(); ++i)
       for (int64_t c = 0; c < columns; ++c)
-        d_table.data<T>()[ids.data<int32_t>()[i] * columns + c] +=
-            dy.data<T>()[i * columns + c] * static_cast<T>(scale);
+        d_table.data<T>()[ids[i] * columns + c] += dy.data<T>()[i * columns + c] * static_cast<T>(scale);
   });
 }
 

@@ -17,37 +17,36 @@ double log_sum_of(const T* x, int64_t vocab) {
   return largest + std::log(sum);
 }
 
-}  // namespace
-
-int64_t top_candidates(Plain, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room) {
+template <class T>
+int64_t find(const CandidateJob& job) {
+  const CandidateQuery& query = job.query;
+  T* const x = job.row.logits.data<T>() + job.row.row * job.row.logits.size(1);
+  for (const int32_t token : query.penalized)
+    x[token] = static_cast<T>(x[token] > 0 ? x[token] / query.penalty : x[token] * query.penalty);
   std::vector<int32_t> merged;
   const std::span<const int32_t> excluded = excluded_of(query, merged);
-  return dispatch_floating("top_candidates", row.logits.dtype(), [&]<class T>(T) -> int64_t {
-    const T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
-    const double log_sum = log_sum_of(x, row.size);
-    if (!std::isfinite(log_sum)) return -1;
-    const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
-    std::vector<Candidate> all;
-    for (int32_t token = 0; token < row.size; ++token) {
-      if (!std::binary_search(excluded.begin(), excluded.end(), token) && std::isfinite(log_probability(token)))
-        all.push_back({token, log_probability(token)});
-    }
-    std::stable_sort(all.begin(), all.end(), [](const Candidate& left, const Candidate& right) {
-      return left.log_probability > right.log_probability;
-    });
-    size_t found = std::min(all.size(), static_cast<size_t>(std::min(query.count, row.size)));
-    std::copy_n(all.begin(), found, room.begin());
-    if (query.rules != nullptr) found = append_wanted(*query.rules, excluded, log_probability, room, found);
-    return static_cast<int64_t>(found);
+  const double log_sum = log_sum_of(x, job.row.size);
+  if (!std::isfinite(log_sum)) return -1;
+  const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
+  std::vector<Candidate> all;
+  for (int32_t token = 0; token < job.row.size; ++token) {
+    if (!std::binary_search(excluded.begin(), excluded.end(), token) && std::isfinite(log_probability(token)))
+      all.push_back({token, log_probability(token)});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& left, const Candidate& right) {
+    return left.log_probability > right.log_probability;
   });
+  size_t found = std::min(all.size(), static_cast<size_t>(std::min(query.count, job.row.size)));
+  std::copy_n(all.begin(), found, job.room.begin());
+  if (query.rules != nullptr) found = append_wanted(*query.rules, excluded, log_probability, job.room, found);
+  return static_cast<int64_t>(found);
 }
 
-void penalize_tokens(Plain, const CandidateRow& row, std::span<const int32_t> tokens, double penalty) {
-  dispatch_floating("penalize_tokens", row.logits.dtype(), [&]<class T>(T) {
-    T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
-    for (const int32_t token : tokens)
-      x[token] = static_cast<T>(x[token] > 0 ? x[token] / penalty : x[token] * penalty);
-  });
+}  // namespace
+
+void top_candidates(Plain, std::span<CandidateJob> jobs) {
+  for (CandidateJob& job : jobs)
+    dispatch_floating("top_candidates", job.row.logits.dtype(), [&]<class T>(T) { job.found = find<T>(job); });
 }
 
 }  // namespace attune

@@ -65,7 +65,7 @@ class Regex final : public Pattern {
       const int result = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                                      PCRE2_NO_UTF_CHECK, data.get(), limits_.get());
       if (result == PCRE2_ERROR_NOMATCH) return;
-      if (result < 0) fail<DataError>("cannot split a text of {} bytes: {}", text.size(), message_of(result));
+      if (result < 0) fail<DataError>("cannot search a text of {} bytes: {}", text.size(), message_of(result));
       const PCRE2_SIZE* places = pcre2_get_ovector_pointer(data.get());
       const size_t begin = places[0], end = std::max(places[0], places[1]);
       if (end > begin || end != previous) {

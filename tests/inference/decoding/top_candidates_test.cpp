@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "attune/base/fail.h"
 #include "attune/base/random.h"
 #include "tests/support/errors.h"
 
@@ -25,10 +26,16 @@ CandidateLists every_row(const Tensor& logits, int64_t count, const std::vector<
   for (const CandidateRules& r : rules) wanted = std::max(wanted, r.wanted.size());
   CandidateLists lists;
   lists.reset(static_cast<size_t>(logits.size(0)), static_cast<size_t>(std::max<int64_t>(count, 0)) + wanted);
+  std::vector<CandidateJob> jobs;
   for (int64_t r = 0; r < logits.size(0); ++r) {
     const auto row = static_cast<size_t>(r);
     const CandidateQuery query{.count = count, .excluded = excluded, .rules = rules.empty() ? nullptr : &rules[row]};
-    lists.set_count(row, top_candidates({logits, r, logits.size(-1)}, query, lists.room(row)));
+    jobs.push_back({.row = {logits, r, logits.size(-1)}, .query = query, .room = lists.room(row)});
+  }
+  top_candidates(jobs);
+  for (size_t r = 0; r < jobs.size(); ++r) {
+    if (jobs[r].found < 0) fail<NumericError>("row {} is no distribution", r);
+    lists.set_count(r, static_cast<size_t>(jobs[r].found));
   }
   return lists;
 }
@@ -95,8 +102,8 @@ TEST(TopCandidates, RefuseWhatIsNoDistribution) {
     logits.values<float>()[25] = bad;
     return message_of<NumericError>([&] { every_row(logits, 2); });
   };
-  EXPECT_THAT(refusal(std::numeric_limits<float>::quiet_NaN()), HasSubstr("the model's logits are not finite"));
-  EXPECT_THAT(refusal(kInfinity), HasSubstr("the model's logits are not finite"));
+  EXPECT_THAT(refusal(std::numeric_limits<float>::quiet_NaN()), HasSubstr("row 1 is no distribution"));
+  EXPECT_THAT(refusal(kInfinity), HasSubstr("row 1 is no distribution"));
   EXPECT_THROW(every_row(Tensor::full({1, 4}, -kInfinity), 2), NumericError);
   EXPECT_THROW(every_row(Tensor::zeros({1, 0}), 2), NumericError);
   EXPECT_THROW(every_row(Tensor::zeros({4}), 2), ShapeError);
@@ -121,8 +128,9 @@ TEST(TopCandidates, RulesOfARow) {
   EXPECT_EQ(tokens(3), (std::vector<int32_t>{2}));
   EXPECT_EQ(found[3][0].log_probability, found[0][1].log_probability) << "what is left out keeps its share";
   std::vector<Candidate> room(2);
-  const CandidateQuery query{.count = 2, .excluded = {}, .rules = &rules[2]};
-  EXPECT_THROW(top_candidates({logits, 0, 4}, query, room), ShapeError) << "no room for what is wanted";
+  std::vector<CandidateJob> jobs;
+  jobs.push_back({.row = {logits, 0, 4}, .query = {.count = 2, .excluded = {}, .rules = &rules[2]}, .room = room});
+  EXPECT_THROW(top_candidates(jobs), ShapeError) << "no room for what is wanted";
   const std::vector<CandidateRules> outside(4, CandidateRules{.wanted = {4}});
   EXPECT_THROW(every_row(logits, 2, {}, outside), ShapeError);
 }

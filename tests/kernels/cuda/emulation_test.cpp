@@ -45,6 +45,15 @@ TEST(Emulation, ThreadsOfABlockShareMemoryAndWait) {
   EXPECT_THAT(host_values<int32_t>(y), testing::Each(96 * 95 / 2));
 }
 
+TEST(Emulation, ABlockHasTheSharedMemoryOfTheLeastGpu) {
+  const Tensor y = Tensor::empty({1, 32}, {DType::i32, kDevice});
+  const SumOfThreads kernel{y.data<int32_t>()};
+  const size_t most = (163u << 10) - kReduceBytes;
+  launch(kDevice, "example", {.blocks = 1, .threads = 32, .shared_bytes = most}, kernel);
+  EXPECT_EQ(failure_of({.blocks = 1, .threads = 32, .shared_bytes = most + 1}, kernel),
+            "device cuda:0: a block of kernel example needs 166913 bytes of shared memory, the device has 166912");
+}
+
 struct Shuffles {
   static constexpr int kThreads = 64;
   int32_t* y;

@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include "attune/kernels/cpu/gemm/panel_data.h"
+#include "attune/kernels/cpu/gemm/transpose_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -16,22 +17,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 void Panel(const float* const* rows, size_t in, float* panel, size_t stride) {
   size_t k = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<float, 4> d;
-  const hn::Repartition<uint64_t, decltype(d)> pairs;
   for (; k + 4 <= in; k += 4) {
-    for (size_t j = 0; j < kPanelOutputs; j += 4) {
-      const auto a = hn::LoadU(d, rows[j] + k), b = hn::LoadU(d, rows[j + 1] + k), c = hn::LoadU(d, rows[j + 2] + k),
-                 e = hn::LoadU(d, rows[j + 3] + k);
-      const auto ab_0 = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
-                 ab_2 = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
-      const auto ce_0 = hn::BitCast(pairs, hn::InterleaveLower(d, c, e)),
-                 ce_2 = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-      float* const to = panel + k * stride + j;
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_0, ce_0)), d, to);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_0, ce_0)), d, to + stride);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_2, ce_2)), d, to + 2 * stride);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_2, ce_2)), d, to + 3 * stride);
-    }
+    for (size_t j = 0; j < kPanelOutputs; j += 4)
+      Transpose4({rows[j] + k, rows[j + 1] + k, rows[j + 2] + k, rows[j + 3] + k}, panel + k * stride + j,
+                 static_cast<int64_t>(stride));
   }
 #endif
   for (; k < in; ++k)

@@ -148,6 +148,10 @@ bool has_bfloat16_products() {
   return cpu::has_onednn_bfloat16();
 }
 
+bool has_avx512_products() {
+  return cpu::has_onednn_float32();
+}
+
 void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form) {
   with_product_types(a.dtype(), c.dtype(), [&]<class In, class Out, class Bias>(In, Out, Bias) {
     const Bias* const added = data_or_null<Bias>(bias);

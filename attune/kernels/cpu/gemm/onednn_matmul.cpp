@@ -84,10 +84,21 @@ dnnl::algorithm algorithm_of(Activation activation) {
   return dnnl::algorithm::undef;
 }
 
-// The alpha of oneDNN's swish, x sigmoid(alpha x); other functions take none.
+// The alpha of oneDNN's swish, x sigmoid(alpha x); 0 for functions without one.
 float alpha_of(Activation activation) {
-  if (activation == Activation::gelu_sigmoid) return 1.702f;
-  return activation == Activation::silu ? 1.0f : 0.0f;
+  switch (activation) {
+    case Activation::gelu_sigmoid:
+      return 1.702f;
+    case Activation::silu:
+      return 1.0f;
+    case Activation::none:
+    case Activation::relu:
+    case Activation::gelu:
+    case Activation::gelu_tanh:
+    case Activation::tanh:
+      break;
+  }
+  return 0.0f;
 }
 
 dnnl::primitive_attr attributes(const MatmulShape& shape) {

@@ -83,6 +83,7 @@ template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void SmallMatmul(D d, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
   int64_t i = 0;
   for (; i + 6 <= c.m; i += 6) SmallMatmulRows<6>(d, a.from_row(i), b, c.from_row(i), accumulate);
+  for (; i + 4 <= c.m; i += 4) SmallMatmulRows<4>(d, a.from_row(i), b, c.from_row(i), accumulate);
   for (; i + 2 <= c.m; i += 2) SmallMatmulRows<2>(d, a.from_row(i), b, c.from_row(i), accumulate);
   for (; i < c.m; ++i) SmallMatmulRows<1>(d, a.from_row(i), b, c.from_row(i), accumulate);
 }

@@ -1,0 +1,204 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/kernels/cpu/prediction_pairs.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attune/base/parallel.h"
+#include "attune/kernels/cpu/bfloat16_inl.h"
+#include "attune/kernels/cpu/math_inl.h"
+#include "attune/kernels/cpu/prediction_pair_pointers.h"
+#include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/row_grain.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+namespace {
+
+// The logarithm of the sum of a row's exponentials: log p[c] = x[c] - this.
+template <class T>
+T LogSum(const CrossEntropyRow& row) {
+  return static_cast<T>(row.shift + std::log(row.sum));
+}
+
+// p, q, p (log p - log q) and q (log q - log p) of some columns; a term is 0 where its factor is.
+template <class D>
+struct PairTerms {
+  hn::Vec<D> p, q, from_p, from_q;
+
+  HWY_INLINE PairTerms(D d, hn::Vec<D> log_p, hn::Vec<D> log_q) : p(ExpOf(d, log_p)), q(ExpOf(d, log_q)) {
+    const auto difference = hn::Sub(log_p, log_q), zero = hn::Zero(d);
+    from_p = hn::IfThenElseZero(hn::Gt(p, zero), hn::Mul(p, difference));
+    from_q = hn::IfThenElseZero(hn::Gt(q, zero), hn::Neg(hn::Mul(q, difference)));
+  }
+};
+
+template <class T>
+void DivergenceRows(const PairPointers<T>& in, int64_t begin, int64_t end) {
+  const hn::ScalableTag<T> d;
+  for (int64_t row = begin; row < end; ++row) {
+    if (in.labels[row] == in.ignore_index) continue;
+    const T* x = in.logits + row * in.columns;
+    const T* y = x + in.pairs * in.columns;
+    CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + in.pairs];
+    const auto log_sum_x = hn::Set(d, LogSum<T>(of_x)), log_sum_y = hn::Set(d, LogSum<T>(of_y));
+    T totals[2];
+    Sums(d, static_cast<size_t>(in.columns), totals, [&](size_t i, auto part, auto& sums) HWY_ATTR {
+      const PairTerms terms(d, hn::Sub(part.Load(d, x + i), log_sum_x), hn::Sub(part.Load(d, y + i), log_sum_y));
+      sums[0] = hn::Add(sums[0], part.OrElse(d, terms.from_p, T{0}));
+      sums[1] = hn::Add(sums[1], part.OrElse(d, terms.from_q, T{0}));
+    });
+    of_x.divergence = totals[0];
+    of_y.divergence = totals[1];
+    const double both = in.weight * (of_x.divergence + of_y.divergence);
+    of_x.loss += both;
+    of_y.loss += both;
+  }
+}
+
+// The gradient by the logit of the label. All of it is summed before it is rounded: for a label that is almost certain,
+// p - 1 is small.
+template <class T>
+T GradientAtLabel(const PairPointers<T>& in, double scale, const CrossEntropyRow& own, double log_p, double log_q) {
+  const double p = std::exp(log_p), q = std::exp(log_q);
+  const double term = p > 0 ? p * (log_p - log_q) : 0;
+  const double wanted = in.label_smoothing / static_cast<double>(in.columns) + 1 - in.label_smoothing;
+  return static_cast<T>(scale * (p - wanted + 2 * in.weight * (term - p * own.divergence + p - q)));
+}
+
+// With s = KL(p || q) + KL(q || p), the gradient by the logits of p: p (log p - log q - KL(p || q)) + p - q.
+template <class T, class Out>
+void PairGradientRows(const PairPointers<T>& in, const CrossEntropyGradient<Out>& out, int64_t begin, int64_t end) {
+  const hn::ScalableTag<T> d;
+  const auto columns = static_cast<size_t>(in.columns);
+  const double weight = 2 * in.weight * out.scale;
+  const auto uniform = hn::Set(d, static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)));
+  const auto of_pair = hn::Set(d, static_cast<T>(weight));
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = in.logits + row * in.columns;
+    const T* y = x + in.pairs * in.columns;
+    Out* dx = out.d_logits + row * in.columns;
+    Out* dy = dx + in.pairs * in.columns;
+    const int32_t label = in.labels[row];
+    if (label == in.ignore_index) {
+      std::fill_n(dx, columns, Out{});
+      std::fill_n(dy, columns, Out{});
+      continue;
+    }
+    const CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + in.pairs];
+    const T log_sum_x = LogSum<T>(of_x), log_sum_y = LogSum<T>(of_y);
+    const T log_p = x[label] - log_sum_x, log_q = y[label] - log_sum_y;
+    const T at_x = GradientAtLabel(in, out.scale, of_x, log_p, log_q);
+    const T at_y = GradientAtLabel(in, out.scale, of_y, log_q, log_p);
+    // Of p itself in its own gradient: scale + weight (1 - KL(p || q)).
+    const auto own_x = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_x.divergence)));
+    const auto own_y = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_y.divergence)));
+    const auto shift_x = hn::Set(d, log_sum_x), shift_y = hn::Set(d, log_sum_y);
+    ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
+      const PairTerms terms(d, hn::Sub(part.Load(d, x + i), shift_x), hn::Sub(part.Load(d, y + i), shift_y));
+      const auto by_x = hn::MulAdd(of_pair, hn::Sub(terms.from_p, terms.q), hn::MulSub(own_x, terms.p, uniform));
+      const auto by_y = hn::MulAdd(of_pair, hn::Sub(terms.from_q, terms.p), hn::MulSub(own_y, terms.q, uniform));
+      StoreAs(d, part, by_x, dx + i);
+      StoreAs(d, part, by_y, dy + i);
+    });
+    dx[label] = static_cast<Out>(at_x);
+    dy[label] = static_cast<Out>(at_y);
+  }
+}
+
+void DivergenceRows32(const PairPointers<float>& in, int64_t begin, int64_t end) {
+  DivergenceRows(in, begin, end);
+}
+void DivergenceRows64(const PairPointers<double>& in, int64_t begin, int64_t end) {
+  DivergenceRows(in, begin, end);
+}
+void PairGradientRows32(const PairPointers<float>& in, const CrossEntropyGradient<float>& out, int64_t begin,
+                        int64_t end) {
+  PairGradientRows(in, out, begin, end);
+}
+void PairGradientRows64(const PairPointers<double>& in, const CrossEntropyGradient<double>& out, int64_t begin,
+                        int64_t end) {
+  PairGradientRows(in, out, begin, end);
+}
+void PairGradientRows16(const PairPointers<float>& in, const CrossEntropyGradient<bfloat16>& out, int64_t begin,
+                        int64_t end) {
+  PairGradientRows(in, out, begin, end);
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune {
+namespace {
+
+HWY_EXPORT(DivergenceRows32);
+HWY_EXPORT(DivergenceRows64);
+HWY_EXPORT(PairGradientRows32);
+HWY_EXPORT(PairGradientRows64);
+HWY_EXPORT(PairGradientRows16);
+
+void divergence_rows(const PairPointers<float>& in, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(DivergenceRows32)(in, begin, end);
+}
+void divergence_rows(const PairPointers<double>& in, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(DivergenceRows64)(in, begin, end);
+}
+
+using PairGradient32 = CrossEntropyGradient<float>;
+using PairGradient64 = CrossEntropyGradient<double>;
+using PairGradient16 = CrossEntropyGradient<bfloat16>;
+
+void pair_gradient_rows(const PairPointers<float>& in, const PairGradient32& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(PairGradientRows32)(in, out, begin, end);
+}
+void pair_gradient_rows(const PairPointers<double>& in, const PairGradient64& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(PairGradientRows64)(in, out, begin, end);
+}
+void pair_gradient_rows(const PairPointers<float>& in, const PairGradient16& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(PairGradientRows16)(in, out, begin, end);
+}
+
+template <class T>
+PairPointers<T> pair_pointers(const PredictionPairs& pairs) {
+  const CrossEntropyInputs& in = pairs.in;
+  return {.logits = in.logits.data<T>(),
+          .labels = in.labels.data<int32_t>(),
+          .pairs = in.logits.size(0) / 2,
+          .columns = in.logits.size(1),
+          .ignore_index = in.ignore_index,
+          .label_smoothing = in.label_smoothing,
+          .weight = pairs.weight,
+          .results = reinterpret_cast<CrossEntropyRow*>(pairs.results.data<double>())};
+}
+
+}  // namespace
+
+void pair_divergences(Cpu, const PredictionPairs& pairs) {
+  dispatch_floating("prediction_pairs", pairs.in.logits.dtype(), [&]<class T>(T) {
+    const PairPointers<T> in = pair_pointers<T>(pairs);
+    parallel_for(in.pairs, row_grain(2 * in.columns),
+                 [&](int64_t begin, int64_t end) { divergence_rows(in, begin, end); });
+  });
+}
+
+void pair_gradients(Cpu, const PredictionPairs& pairs, double scale, const Tensor& d_logits) {
+  const auto run = [&]<class T, class Out>(T, Out) {
+    const PairPointers<T> in = pair_pointers<T>(pairs);
+    const CrossEntropyGradient<Out> out{.scale = scale, .d_logits = d_logits.data<Out>()};
+    parallel_for(in.pairs, row_grain(2 * in.columns),
+                 [&](int64_t begin, int64_t end) { pair_gradient_rows(in, out, begin, end); });
+  };
+  if (d_logits.dtype() == DType::bf16) return run(float{}, bfloat16{});
+  dispatch_floating("prediction_pairs", pairs.in.logits.dtype(), [&]<class T>(T) { run(T{}, T{}); });
+}
+
+}  // namespace attune
+#endif

@@ -1,0 +1,13 @@
+#pragma once
+// How much memory a GPU has left. kernels/cuda implements it; cuda_missing.cpp does in a build without CUDA.
+
+#include <cstdint>
+
+#include "attune/tensor/device.h"
+
+namespace attune {
+
+/// The bytes that can still be allocated. Throws DeviceError as check_usable() does.
+int64_t free_bytes_of(Cuda device);
+
+}  // namespace attune

@@ -1,0 +1,163 @@
+#include "attune/text/subword_sampler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "attune/base/fail.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/sentence_piece_wire.h"
+
+namespace attune {
+namespace {
+
+constexpr std::string_view kWordStart = "\xe2\x96\x81";  // U+2581 stands for the space before a word
+
+// Where the characters of a UTF-8 text begin, and its end.
+std::vector<size_t> character_bounds(std::string_view text) {
+  std::vector<size_t> bounds;
+  for (size_t i = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) bounds.push_back(i);
+  bounds.push_back(text.size());
+  return bounds;
+}
+
+double log_sum(double a, double b) {
+  const double larger = std::max(a, b);
+  return std::isinf(larger) ? larger : larger + std::log1p(std::exp(std::min(a, b) - larger));
+}
+
+}  // namespace
+
+SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, double alpha) : alpha_(alpha) {
+  const auto* model = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
+  if (model == nullptr)
+    fail<ConfigError>("train.subword_sampling = {}: needs a SentencePiece tokenizer, found {}", alpha,
+                      tokenizer.kind());
+  read_model(model->model());
+}
+
+// sentencepiece_model.proto: ModelProto has pieces (1) and the trainer's specification (2).
+void SubwordSampler::read_model(std::string_view model) {
+  constexpr uint64_t kUnigram = 1, kBpe = 2;
+  const std::string name = "the tokenizer's model";
+  uint64_t type = kUnigram;
+  WireReader reader(model, name);
+  while (const auto field = reader.next()) {
+    if (field->number == 1) read_piece(field->bytes);
+    if (field->number != 2) continue;
+    WireReader trainer(field->bytes, name);
+    while (const auto inner = trainer.next())
+      if (inner->number == 3) type = inner->value;  // model_type
+  }
+  if (type != kUnigram && type != kBpe)
+    fail<ConfigError>("train.subword_sampling = {}: needs a SentencePiece model of the kind unigram or BPE", alpha_);
+  bpe_ = type == kBpe;
+}
+
+// Its text (1), score (2) and type (3).
+void SubwordSampler::read_piece(std::string_view message) {
+  constexpr uint64_t kNormal = 1;
+  const std::string name = "the tokenizer's model";
+  std::string text;
+  float score = 0;
+  uint64_t type = kNormal;
+  WireReader reader(message, name);
+  while (const auto field = reader.next()) {
+    if (field->number == 1) text = field->bytes;
+    if (field->number == 2) score = std::bit_cast<float>(static_cast<uint32_t>(field->value));
+    if (field->number == 3) type = field->value;
+  }
+  if (type != kNormal) text.clear();
+  longest_ = std::max(longest_, text.size());
+  if (!text.empty()) pieces_.try_emplace(text, Piece{static_cast<int32_t>(texts_.size()), score});
+  texts_.push_back(std::move(text));
+}
+
+const SubwordSampler::Piece* SubwordSampler::find(std::string_view text) const {
+  if (text.size() > longest_) return nullptr;
+  const auto found = pieces_.find(text);
+  return found == pieces_.end() ? nullptr : &found->second;
+}
+
+std::vector<int32_t> SubwordSampler::sample(std::span<const int32_t> ids, Random& random) const {
+  std::vector<int32_t> result;
+  std::string word;
+  size_t begin = 0;  // of the word's ids
+  const auto end_word = [&](size_t end) {
+    if (!word.empty() && !bpe_) draw_unigram(word, random, result);
+    if (!word.empty() && bpe_ && !draw_bpe(word, random, result))
+      result.insert(result.end(), ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                    ids.begin() + static_cast<std::ptrdiff_t>(end));
+    word.clear();
+    begin = end;
+  };
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string& text = texts_.at(static_cast<size_t>(ids[i]));
+    if (text.empty() || text.starts_with(kWordStart)) end_word(i);
+    word += text;
+    if (!text.empty()) continue;
+    result.push_back(ids[i]);
+    begin = i + 1;
+  }
+  end_word(ids.size());
+  return result;
+}
+
+// Forward filtering, backward sampling. There is a segmentation: the one that the word came with.
+void SubwordSampler::draw_unigram(std::string_view word, Random& random, std::vector<int32_t>& ids) const {
+  const std::vector<size_t> bounds = character_bounds(word);
+  const size_t n = bounds.size() - 1;
+  const auto piece = [&](size_t from, size_t to) { return find(word.substr(bounds[from], bounds[to] - bounds[from])); };
+  // The logarithm of the sum over all segmentations of the first characters.
+  std::vector<double> total(n + 1, -std::numeric_limits<double>::infinity());
+  total[0] = 0;
+  for (size_t to = 1; to <= n; ++to)
+    for (size_t from = to; from-- > 0 && bounds[to] - bounds[from] <= longest_;)
+      if (const Piece* last = piece(from, to)) total[to] = log_sum(total[to], total[from] + alpha_ * last->score);
+  const size_t first = ids.size();
+  for (size_t to = n; to > 0;) {
+    double rest = random.uniform();
+    size_t chosen = to;
+    for (size_t from = to; from-- > 0 && rest >= 0 && bounds[to] - bounds[from] <= longest_;) {
+      const Piece* last = piece(from, to);
+      if (last == nullptr || std::isinf(total[from])) continue;
+      rest -= std::exp(total[from] + alpha_ * last->score - total[to]);
+      chosen = from;
+    }
+    ids.push_back(piece(chosen, to)->id);
+    to = chosen;
+  }
+  std::reverse(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
+}
+
+// False, and no ids, where a character is no piece.
+bool SubwordSampler::draw_bpe(std::string_view word, Random& random, std::vector<int32_t>& ids) const {
+  std::vector<size_t> bounds = character_bounds(word);  // of the symbols
+  const auto piece = [&](size_t from, size_t to) { return find(word.substr(bounds[from], bounds[to] - bounds[from])); };
+  for (;;) {
+    size_t best = 0;  // the symbol that is merged with the one before it; 0: none
+    double best_score = -std::numeric_limits<double>::infinity();
+    for (size_t i = 1; i + 1 < bounds.size(); ++i) {
+      const Piece* merged = piece(i - 1, i + 1);
+      if (merged == nullptr || random.uniform() < alpha_ || merged->score <= best_score) continue;
+      best = i;
+      best_score = merged->score;
+    }
+    if (best == 0) break;
+    bounds.erase(bounds.begin() + static_cast<std::ptrdiff_t>(best));
+  }
+  const size_t first = ids.size();
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const Piece* symbol = piece(i, i + 1);
+    if (symbol == nullptr) {
+      ids.resize(first);
+      return false;
+    }
+    ids.push_back(symbol->id);
+  }
+  return true;
+}
+
+}  // namespace attune

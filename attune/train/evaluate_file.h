@@ -1,0 +1,41 @@
+#pragma once
+// How well a language model predicts the text of a file.
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+
+#include "attune/base/execution.h"
+#include "attune/hub/open_folder.h"
+#include "attune/text/text_unit.h"
+#include "attune/train/corpus_loss.h"
+
+namespace attune {
+
+struct FileEvaluation {
+  CorpusLoss loss;
+  TextUnit text_unit = TextUnit::stream;
+  int64_t documents = 0, bytes = 0, context = 0, stride = 0;
+
+  /// Of the text as it is in the file: comparable between vocabularies.
+  double bits_per_byte() const;
+};
+
+struct FileEvaluationOptions {
+  int64_t stride = 0;  // tokens from one window to the next; 0: the model's context
+  ProductPrecision precision = ProductPrecision::float32;
+  Device device = {};
+  const std::atomic<bool>* interrupt = nullptr;  // once true, evaluate_file() throws Interrupted
+};
+
+/// The weights with which a model is measured: as they are, but panels for bfloat16, and where the folder has matrices
+/// in bfloat16, which stay that.
+LoadedWeights weights_to_measure(const OpenedFolder& model, ProductPrecision precision, const Device& device);
+
+/// Reads the file, plain or gzip, as the model's training text was read (its text_unit), and predicts each token from
+/// those before it in windows of the model's context. Throws ConfigError for a stride that is not from 1 to the
+/// context, DataError when there is nothing to predict, and what load_language_model() and load_text() throw.
+FileEvaluation evaluate_file(const OpenedFolder& model, const std::filesystem::path& file,
+                             const FileEvaluationOptions& options = {});
+
+}  // namespace attune

@@ -1,0 +1,75 @@
+"""Texts and examples as they stand in files of training text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import chain, islice
+from pathlib import Path as FilePath
+from typing import Any
+
+from . import _core
+
+_PROMPT = ("prompt", "answer")
+_LABELLED = ("label", "text")
+_LABELLED_PAIR = ("label", "text", "second_text")
+
+
+def as_written(text: str | tuple[str, str], text_unit: str) -> str:
+    """One of several texts as a model of this data.text_unit reads it in a file: a (prompt, answer) where that is
+    "answer". Throws DataError for another kind."""
+    if text_unit == "answer":
+        return _json_line(text, _PROMPT)
+    if not isinstance(text, str):
+        raise _core.DataError(f"{_shown(text)}: a text was expected, as text_unit is {text_unit!r}")
+    return text.rstrip("\n") + ("\n\n" if text_unit == "paragraph" else "\n")
+
+
+def write_examples(
+    folder: FilePath, kind: str, architecture: str, text_unit: str, examples: Iterable[Any]
+) -> dict[str, Any]:
+    """Writes the files of training (`kind` "train") or validation ("valid"). Returns the keys of [data] that name and
+    describe them. Throws DataError for an example of another form."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if architecture == "encoder_decoder":
+        source, target = folder / f"{kind}.source", folder / f"{kind}.target"
+        with _to_write(source) as sources, _to_write(target) as targets:
+            for one, other in examples:
+                sources.write(_line(one))
+                targets.write(_line(other))
+        return {f"{kind}_source": [str(source)], f"{kind}_target": [str(target)]}
+    rest = iter(examples)
+    first = list(islice(rest, 1))
+    examples = chain(first, rest)
+    if architecture == "encoder_classifier":
+        form = _LABELLED_PAIR if first and len(first[0]) == len(_LABELLED_PAIR) else _LABELLED
+        path = folder / f"{kind}.jsonl"
+        with _to_write(path) as lines:
+            lines.writelines(_json_line(example, form) for example in examples)
+        keys = {f"{kind}_files": [str(path)], "format": "jsonl", "label_field": "label", "text_field": "text"}
+        return keys | ({"second_text_field": "second_text"} if form is _LABELLED_PAIR else {})
+    answers = bool(first) and not isinstance(first[0], str)
+    path = folder / (f"{kind}.jsonl" if answers else f"{kind}.txt")
+    with _to_write(path) as lines:
+        lines.writelines(as_written(example, "answer" if answers else text_unit) for example in examples)
+    return {f"{kind}_files": [str(path)]} | ({"text_unit": "answer"} if answers else {})
+
+
+def _to_write(path: FilePath) -> Any:
+    return open(path, "w", encoding="utf-8", newline="")
+
+
+def _line(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        raise _core.DataError(f"an example has a line end: {_shown(text)}")
+    return text + "\n"
+
+
+def _json_line(example: Any, form: tuple[str, ...]) -> str:
+    if isinstance(example, str) or len(example) != len(form):
+        raise _core.DataError(f"{_shown(example)}: an example ({', '.join(form)}) was expected")
+    return json.dumps(dict(zip(form, example))) + "\n"
+
+
+def _shown(example: Any) -> str:
+    return repr(example)[:80]

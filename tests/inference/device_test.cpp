@@ -1,0 +1,164 @@
+// Models on devices_under_test() say what they say on the CPU.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/hub/open_folder.h"
+#include "attune/inference/classifier.h"
+#include "attune/inference/embedder.h"
+#include "attune/inference/place_model.h"
+#include "attune/inference/quantize.h"
+#include "attune/inference/text_generator.h"
+#include "attune/inference/translator.h"
+#include "attune/models/transformer.h"
+#include "attune/tensor/built_devices.h"
+#include "attune/tensor/device_error.h"
+#include "tests/support/devices.h"
+#include "tests/support/errors.h"
+#include "tests/support/random_adapter.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::string> some_text() {
+  std::vector<std::string> text = small_text();
+  text.resize(6);
+  text[1] = "";
+  return text;
+}
+
+class OnDevice : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TemporaryFolder>(memory_folder());
+    write_small_model(*folder_ / "translator");
+    write_small_language_model(*folder_ / "lm");
+    write_small_classifier(*folder_ / "classifier");
+    quantize_model_folder(*folder_ / "translator", *folder_ / "int8", WeightFormat::int8);
+    write_random_adapter(*folder_ / "adapter", *folder_ / "lm", {.rank = 3, .targets = {"all"}}, 4);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static void expect_same(const std::vector<Translation>& found, const std::vector<Translation>& expected) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(found[i].n_best.size(), expected[i].n_best.size());
+      for (size_t n = 0; n < expected[i].n_best.size(); ++n) {
+        EXPECT_EQ(found[i].n_best[n].text, expected[i].n_best[n].text);
+        EXPECT_EQ(found[i].n_best[n].alignment, expected[i].n_best[n].alignment);
+        EXPECT_NEAR(found[i].n_best[n].score, expected[i].n_best[n].score, 1e-4);
+      }
+    }
+  }
+  static TranslateOptions search(const Translator& translator) {
+    TranslateOptions options{.n_best = 2, .alignments = true};
+    options.generation = translator.generation();
+    options.generation->beam_size = 3;
+    options.generation->repetition_penalty = 1.3;
+    return options;
+  }
+
+  static inline std::unique_ptr<TemporaryFolder> folder_;
+};
+
+TEST_F(OnDevice, TranslatesFolders) {
+  for (const char* name : {"translator", "int8"}) {
+    SCOPED_TRACE(name);
+    const Translator on_cpu = Translator::load(*folder_ / name);
+    const auto expected = on_cpu.translate(some_text(), search(on_cpu));
+    for (const Device& device : devices_under_test()) {
+      const Translator translator = Translator::load(*folder_ / name, {.device = device});
+      expect_same(translator.translate(some_text(), search(translator)), expected);
+    }
+  }
+}
+
+TEST_F(OnDevice, TranslatesWithModelsInMemoryAndSeveralTogether) {
+  const Translator on_cpu = Translator::load(*folder_ / "translator");
+  const auto expected = on_cpu.translate(some_text(), search(on_cpu));
+  for (const Device& device : devices_under_test()) {
+    ModelFolder files = OpenedFolder(*folder_ / "translator").load_model();
+    const std::shared_ptr<Transformer> model = std::move(files.model);
+    for (const bool moved : {false, true}) {  // the copy goes to the device, or is made there
+      if (moved) move_parameters(*model, device);
+      const SchedulerOptions options{.device = moved ? std::nullopt : std::optional(device)};
+      const Translator translator(model, files.source_tokenizer, files.target_tokenizer, files.generation, options);
+      expect_same(translator.translate(some_text(), search(translator)), expected);
+    }
+    const std::filesystem::path folder = *folder_ / "translator";
+    const Translator twice = Translator::load_ensemble({folder, folder}, {.device = device});
+    expect_same(twice.translate(some_text(), search(twice)), expected);
+  }
+}
+
+TEST_F(OnDevice, GeneratesAlsoWithADraftAndAdapters) {
+  const AdapterFolders adapters = {{"other", *folder_ / "adapter"}};
+  const TextGenerator on_cpu = TextGenerator::load(*folder_ / "lm", {}, adapters);
+  const auto texts = [](const TextGenerator& generator, const GenerateOptions& options) {
+    std::vector<std::string> all;
+    for (const GeneratedText& text : generator.generate({"The dog", "A"}, options)) all.push_back(text.text);
+    return all;
+  };
+  for (const Device& device : devices_under_test()) {
+    const TextGenerator generator = TextGenerator::load(*folder_ / "lm", {.device = device}, adapters);
+    for (const char* adapter : {"", "other"})
+      EXPECT_EQ(texts(generator, {.adapter = adapter, .samples = 2}),
+                texts(on_cpu, {.adapter = adapter, .samples = 2}));
+    EXPECT_NE(texts(generator, {.adapter = "other"}), texts(generator, {}));
+    EXPECT_EQ(texts(generator, {.draft = &generator.model()}), texts(on_cpu, {.draft = &on_cpu.model()}));
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  TextGenerator(OpenedFolder(*folder_ / "lm").load_language_model(LoadedWeights::mapped, adapters),
+                                {.device = device});
+                }),
+                HasSubstr("adapters to choose from is on cpu; load the folder with the device"));
+  }
+}
+
+TEST_F(OnDevice, ClassifiesAndEmbeds) {
+  const std::vector<std::string> text = some_text();
+  const std::vector<Classification> labels = Classifier::load(*folder_ / "classifier").classify(text);
+  const auto vectors = Embedder::load(*folder_ / "classifier").embed(text);
+  for (const Device& device : devices_under_test()) {
+    for (const ProductPrecision precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+      const double tolerance = precision == ProductPrecision::float32 ? 1e-5 : 3e-2;
+      const auto found = Classifier::load(*folder_ / "classifier", precision, device).classify(text);
+      for (size_t i = 0; i < text.size(); ++i)
+        EXPECT_NEAR(found[i].labels[0].probability, labels[i].labels[0].probability, tolerance);
+    }
+    const auto found = Embedder::load(*folder_ / "classifier", ProductPrecision::float32, device).embed(text);
+    for (size_t i = 0; i < text.size(); ++i)
+      for (size_t c = 0; c < vectors[i].size(); ++c) EXPECT_NEAR(found[i][c], vectors[i][c], 1e-4);
+  }
+}
+
+TEST_F(OnDevice, FloatsAreTensorsThereAndPanelsHere) {
+  for (const Device& device : devices_under_test()) {
+    ModelFolder files = OpenedFolder(*folder_ / "translator").load_model(LoadedWeights::panels);
+    EXPECT_EQ(place_model(*files.model, {}, ProductPrecision::float32), Device(Cpu{}));
+    EXPECT_EQ(place_model(*files.model, device, ProductPrecision::float32), device);
+    struct Check final : Visitor {
+      void on_parameter(const std::string& path, Parameter& p) override {
+        if (!p.defined()) return;
+        EXPECT_TRUE(p.tensor.defined()) << path;
+        EXPECT_EQ(p.panels, nullptr) << path;
+      }
+    } check;
+    files.model->visit(check);
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  Translator::load(*folder_ / "int8", {.precision = ProductPrecision::bfloat16, .device = device});
+                }),
+                HasSubstr("the model's weights are int8 panels"));
+  }
+}
+
+TEST_F(OnDevice, AGpuNeedsABuildWithCuda) {
+  if (kBuiltWithCuda) GTEST_SKIP() << "this build has CUDA";
+  const auto refusal = message_of<DeviceError>([] { Translator::load(*folder_ / "translator", {.device = Cuda{}}); });
+  EXPECT_THAT(refusal, HasSubstr("device cuda:0: Attune was built without CUDA"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,57 @@
+#include "attune/train/evaluate_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <string>
+
+#include "attune/base/file.h"
+#include "attune/base/interrupt.h"
+#include "attune/data/text_stream.h"
+#include "attune/train/evaluate.h"
+#include "tests/support/errors.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+class EvaluateFile : public ::testing::Test {
+ protected:
+  EvaluateFile() { write_file(folder_ / "text", "The old dog sleeps .\nA cat sees it .\n"); }
+  OpenedFolder model(TextUnit unit) {
+    write_small_language_model(folder_ / "model", unit);
+    return OpenedFolder(folder_ / "model");
+  }
+  TemporaryFolder folder_{memory_folder()};
+};
+
+TEST_F(EvaluateFile, ReadsTheTextAsTheModelWasTrained) {
+  for (const TextUnit unit : {TextUnit::stream, TextUnit::line}) {
+    const OpenedFolder folder = model(unit);
+    const LanguageModelFolder files = folder.load_language_model();
+    const TokenDocuments documents = load_text({folder_ / "text"}, *files.tokenizer, {.unit = unit});
+    const CorpusLoss expected = evaluate(*files.model, documents, 7);
+    const FileEvaluation found = evaluate_file(folder, folder_ / "text", {.stride = 7});
+    EXPECT_EQ(found.loss.nll, expected.nll);
+    EXPECT_EQ(found.loss.tokens, expected.tokens);
+    EXPECT_EQ(found.documents, unit == TextUnit::line ? 2 : 1);
+    EXPECT_EQ(found.bytes, 37);
+    EXPECT_NEAR(found.bits_per_byte() * 37, expected.nll * static_cast<double>(expected.tokens) / std::log(2.0), 1e-9);
+    EXPECT_EQ(evaluate_file(folder, folder_ / "text").stride, files.model->config().context_length);
+    std::filesystem::remove_all(folder_ / "model");
+  }
+}
+
+TEST_F(EvaluateFile, Refusals) {
+  const OpenedFolder folder = model(TextUnit::stream);
+  EXPECT_THAT(message_of<ConfigError>([&] { evaluate_file(folder, folder_ / "text", {.stride = -1}); }),
+              testing::HasSubstr("stride -1: needs a number from 1 to the model's context of"));
+  const std::atomic<bool> interrupt = true;
+  EXPECT_THROW(evaluate_file(folder, folder_ / "text", {.interrupt = &interrupt}), Interrupted);
+}
+
+}  // namespace
+}  // namespace attune
