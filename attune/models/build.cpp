@@ -174,8 +174,8 @@ std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerCon
       c, EncoderClassifier::Parts{.embedding = std::move(embedding),
                                   .encoder = build_encoder(nullptr, c),
                                   .pooler = build_transform(c.pooler, c.d_model, c),
-                                  .dropout = std::make_unique<Dropout>(c.dropout),
-                                  .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
+                                  .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size())),
+                                  .dropout = std::make_unique<Dropout>(c.dropout)});
   finish(*model, c, seed, {table});
   return model;
 }

@@ -7,6 +7,7 @@
 
 #include "attune/models/config.h"
 #include "attune/models/packed_tokens.h"
+#include "attune/nn/dropout.h"
 #include "attune/nn/embeddings.h"
 #include "attune/nn/encoder.h"
 #include "attune/nn/head_transform.h"
@@ -21,8 +22,8 @@ class EncoderClassifier final : public Module {
     std::unique_ptr<Embeddings> embedding;
     std::unique_ptr<Encoder> encoder;
     std::unique_ptr<HeadTransform> pooler;  // or null
-    std::unique_ptr<Dropout> dropout;       // on what the head reads
     std::unique_ptr<Linear> head;
+    std::unique_ptr<Dropout> dropout;  // on what the head reads
   };
   EncoderClassifier(TransformerConfig config, Parts parts);
 
