@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
   bind_classifier(m);
   bind_embedder(m);
   bind_trainer(m);
+  bind_metrics(m);
   bind_pictures(m);
   bind_command_line(m);
 }

@@ -46,6 +46,21 @@ TEST(Softmax, EqualsTheFormulaOnEveryTargetAndWidth) {
   });
 }
 
+// Two numbers, the larger 0: the other's weight is e^x / (1 + e^x) down to the smallest normal numbers, then 0.
+TEST(Softmax, FollowsExponentialsToTheirEnd) {
+  constexpr int64_t kRows = 4096;
+  Tensor x = Tensor::zeros({kRows, 2}, {.dtype = DType::f32});
+  for (int64_t i = 0; i < kRows; ++i) x.data<float>()[2 * i] = -100.0f * static_cast<float>(i) / kRows;
+  const Tensor expected = plain_softmax(x);
+  for_each_target([&](const char* target) {
+    const Tensor y = softmax(x);
+    for (int64_t i = 0; i < kRows; ++i) {
+      const double wanted = x.data<float>()[2 * i] < -87 ? 0 : expected.data<double>()[2 * i];
+      EXPECT_NEAR(y.data<float>()[2 * i], wanted, 4e-7 * wanted) << target << " " << x.data<float>()[2 * i];
+    }
+  });
+}
+
 TEST(Softmax, MaskedRowsGiveZerosAndNeverNaN) {
   for_each_target([](const char* target) {
     for (const DType dtype : {DType::f32, DType::f64}) {

@@ -96,7 +96,7 @@ TEST_F(TrainerTest, TheSameSeedIsTheSameRunAndAnotherIsNot) {
 }
 
 // How many threads, and the precision of products.
-using ThreadsAndPrecision = std::tuple<int64_t, ProductPrecision>;
+using ThreadsAndPrecision = std::tuple<int64_t, PrecisionChoice>;
 
 class NumberOfThreadsTest : public ReverseTraining, public ::testing::WithParamInterface<ThreadsAndPrecision> {};
 
@@ -119,7 +119,7 @@ TEST_P(NumberOfThreadsTest, DoesNotMatter) {
 }
 INSTANTIATE_TEST_SUITE_P(Training, NumberOfThreadsTest,
                          ::testing::Combine(::testing::Values(2, 3, 8, 32),
-                                            ::testing::Values(ProductPrecision::float32, ProductPrecision::bfloat16)));
+                                            ::testing::Values(PrecisionChoice::float32, PrecisionChoice::bfloat16)));
 
 TEST(NumberOfThreads, DoesNotMatterWithoutAvx512Either) {
   if (!has_avx512_products()) GTEST_SKIP() << "that is what all of them just did";
