@@ -96,7 +96,8 @@ TEST_F(TrainerTest, TheSameSeedIsTheSameRunAndAnotherIsNot) {
 }
 
 // How many threads, and the precision of products.
-using ThreadsAndPrecision = std::tuple<int64_t, ProductPrecision>;
+using Precision = decltype(TrainConfig::precision);
+using ThreadsAndPrecision = std::tuple<int64_t, Precision>;
 
 class NumberOfThreadsTest : public ReverseTraining, public ::testing::WithParamInterface<ThreadsAndPrecision> {};
 
@@ -119,7 +120,7 @@ TEST_P(NumberOfThreadsTest, DoesNotMatter) {
 }
 INSTANTIATE_TEST_SUITE_P(Training, NumberOfThreadsTest,
                          ::testing::Combine(::testing::Values(2, 3, 8, 32),
-                                            ::testing::Values(ProductPrecision::float32, ProductPrecision::bfloat16)));
+                                            ::testing::Values(Precision::float32, Precision::bfloat16)));
 
 TEST(NumberOfThreads, DoesNotMatterWithoutAvx512Either) {
   if (!has_avx512_products()) GTEST_SKIP() << "that is what all of them just did";
