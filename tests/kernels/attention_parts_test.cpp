@@ -24,9 +24,9 @@ struct Lengths {
       : offsets(offsets_of(lengths)),
         q(normal({offsets.back(), heads, 2}, {})),
         k(normal({offsets.back(), kv_heads, 2}, {})),
-        inputs{.q = {q, heads, 2},
-               .k = {k, kv_heads, 2},
-               .v = {k, kv_heads, 2},
+        inputs{.q = {q, 0, heads, 2},
+               .k = {k, 0, kv_heads, 2},
+               .v = {k, 0, kv_heads, 2},
                .query_offsets = offsets,
                .key_offsets = offsets} {}
   std::vector<int32_t> offsets;
