@@ -91,7 +91,7 @@ TEST(SubwordSampler, DrawsUnigramSegmentationsByTheirProbability) {
   for (const double alpha : {0.2, 1.0}) {
     std::map<Ids, double> expected;
     enumerate(processor, "\xe2\x96\x81the", {}, 1, alpha, expected);
-    ASSERT_GT(expected.size(), 3u);
+    ASSERT_GE(expected.size(), 3u);
     double sum = 0;
     for (const auto& [ids, weight] : expected) sum += weight;
     const SubwordSampler sampler(*tokenizer, alpha);
