@@ -208,7 +208,7 @@ TEST_F(RobustnessCli, SigtermEndsGenerateClassifyAndEmbedWithStatus143) {
   const std::string input = file("in", text), output = (folder_ / "out").string();
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"generate", (folder_ / "lm").string(), "--prompt", "a", "--slide", "--max-tokens",
-                                 "100000000", "--threads", "1"},
+                                 "16000000", "--threads", "1"},
         std::vector<std::string>{"classify", (folder_ / "topics").string(), "--file", input, "--output", output},
         std::vector<std::string>{"embed", embedder, "--file", input, "--output", output}}) {
     RunningCommand running(attune_command(words));
