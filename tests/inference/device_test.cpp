@@ -88,9 +88,10 @@ TEST_F(OnDevice, TranslatesWithModelsInMemoryAndSeveralTogether) {
       const Translator translator(model, files.source_tokenizer, files.target_tokenizer, files.generation, options);
       expect_same(translator.translate(some_text(), search(translator)), expected);
     }
-    const std::filesystem::path folder = *folder_ / "translator";
-    const Translator twice = Translator::load_ensemble({folder, folder}, {.device = device});
-    expect_same(twice.translate(some_text(), search(twice)), expected);
+    const std::vector<std::filesystem::path> folders = {*folder_ / "translator", *folder_ / "int8"};
+    const Translator both = Translator::load_ensemble(folders, {.device = device});
+    const Translator both_on_cpu = Translator::load_ensemble(folders);
+    expect_same(both.translate(some_text(), search(both)), both_on_cpu.translate(some_text(), search(both_on_cpu)));
   }
 }
 
