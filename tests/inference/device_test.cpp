@@ -88,7 +88,7 @@ TEST_F(OnDevice, TranslatesWithModelsInMemoryAndSeveralTogether) {
       const Translator translator(model, files.source_tokenizer, files.target_tokenizer, files.generation, options);
       expect_same(translator.translate(some_text(), search(translator)), expected);
     }
-    const std::vector<std::filesystem::path> folders = {*folder_ / "translator", *folder_ / "int8"};
+    const std::vector<std::filesystem::path> folders(2, *folder_ / "translator");
     const Translator both = Translator::load_ensemble(folders, {.device = device});
     const Translator both_on_cpu = Translator::load_ensemble(folders);
     expect_same(both.translate(some_text(), search(both)), both_on_cpu.translate(some_text(), search(both_on_cpu)));
