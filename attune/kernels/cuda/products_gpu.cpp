@@ -223,8 +223,8 @@ class Products {
   }
 
  private:
-  using Key = std::tuple<std::array<int64_t, 10>, std::array<uint32_t, 4>, bool, bool, bool, bool, DType, DType,
-                         Activation>;
+  using Key =
+      std::tuple<std::array<int64_t, 10>, std::array<uint32_t, 4>, bool, bool, bool, bool, DType, DType, Activation>;
 
   const Plan& plan_of(const char* name, const Product& p) {
     const Key key{{p.m, p.n, p.k, p.a.row, p.b.row, p.c.row, p.a.next, p.b.next, p.c.next, p.batch},

@@ -46,8 +46,8 @@ void* stream_of(Cuda device);
 /// the driver reports without a name.
 void check_launch(Cuda device, const char* kernel);
 
-/// Lets blocks of a kernel have so many bytes of shared memory. `function` is what CUDA launches, null in the emulation.
-/// Throws DeviceError, which names both numbers, where the device has less.
+/// Lets blocks of a kernel have so many bytes of shared memory. `function` is what CUDA launches, null in the
+/// emulation. Throws DeviceError, which names both numbers, where the device has less.
 void allow_shared(Cuda device, const char* kernel, const void* function, size_t bytes);
 [[noreturn]] void refuse_shared(Cuda device, const char* kernel, size_t bytes, size_t most);
 

@@ -83,8 +83,8 @@ void prepare(Cuda device) {
   use_again(before);
 }
 
-// Whether anybody uses this GPU in the process. Asks the driver, since every question to CUDA's runtime about a GPU, and
-// cudaSetDevice() too, makes the process a user of it, which takes hundreds of megabytes of its memory.
+// Whether anybody uses this GPU in the process. Asks the driver, since every question to CUDA's runtime about a GPU,
+// and cudaSetDevice() too, makes the process a user of it, which takes hundreds of megabytes of its memory.
 bool is_in_use(int index) {
   using State = int (*)(int device, unsigned* flags, int* active);  // returns 0 for success
   static const State state = [] {

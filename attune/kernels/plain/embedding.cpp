@@ -21,8 +21,7 @@ void embedding_backward(Plain, const Indices& ids, const Tensor& dy, double scal
     for (T& element : d_table.values<T>()) element = 0;
     for (int64_t i = 0; i < ids.size(); ++i)
       for (int64_t c = 0; c < columns; ++c)
-        d_table.data<T>()[ids[i] * columns + c] +=
-            dy.data<T>()[i * columns + c] * static_cast<T>(scale);
+        d_table.data<T>()[ids[i] * columns + c] += dy.data<T>()[i * columns + c] * static_cast<T>(scale);
   });
 }
 
