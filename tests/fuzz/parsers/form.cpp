@@ -15,7 +15,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::answer([&] { check(serve::parse_multipart_form(text, "multipart/form-data; boundary=b")); });
   // The header of a request is the client's too.
   const auto [content_type, body] = fuzz::split<2>(text);
-  return fuzz::answer([&, &content_type = content_type, &body = body] {
-    check(serve::parse_multipart_form(body, content_type));
-  });
+  return fuzz::answer(
+      [&, &content_type = content_type, &body = body] { check(serve::parse_multipart_form(body, content_type)); });
 }

@@ -38,7 +38,8 @@ std::unique_ptr<Service> make_service() {
     config.models[name] = {.folder = (fuzz::folder() / name).string(), .threads = 1};
   write_small_model(fuzz::folder() / "en-de");
   write_small_language_model(fuzz::folder() / "lm");
-  write_file(fuzz::folder() / "lm" / "chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
+  write_file(fuzz::folder() / "lm" / "chat_template.jinja",
+             "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
   write_small_classifier(fuzz::folder() / "topics");
   write_embedder(fuzz::folder() / "embed");
   auto service = std::make_unique<Service>(config, nullptr);
