@@ -165,18 +165,19 @@ class Classifier:
         """Accuracy and macro F1 of the predictions for texts with known labels; of a regression, whose labels are
         numbers, mean squared error, Pearson's and Spearman's correlation. Throws DataError for a label that the model
         does not have."""
+        items: Any = list(texts)
         if self._classifier.is_regression:
             if len(self._labels) != 1:
                 raise _core.DataError(f"evaluate: the model gives a text {len(self._labels)} numbers")
             numbers = [float(label) for label in labels]
-            scores = [p.score for p in self.classify(list(texts), progress=progress, **options)]
+            scores = [p.score for p in self.classify(items, progress=progress, **options)]
             error, pearson, spearman = _core.regression_scores(scores, numbers)
             return {"mean_squared_error": error, "pearson": pearson, "spearman": spearman, "predictions": scores}
         names = [str(label) for label in labels]
         unknown = sorted(set(names) - set(self._labels))
         if unknown:
             raise _core.DataError(f"evaluate: the model has no label {unknown[0]!r}")
-        predictions = [p.label for p in self.classify(list(texts), progress=progress, **options)]
+        predictions = [p.label for p in self.classify(items, progress=progress, **options)]
         index = {label: i for i, label in enumerate(self._labels)}
         accuracy, macro_f1 = _core.classification_scores(
             [index[p] for p in predictions], [index[label] for label in names], len(self._labels)

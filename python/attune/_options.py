@@ -87,6 +87,8 @@ class GenerateOptions(CallOptions, total=False):
 
 
 class ClassifyOptions(TypedDict, total=False):
+    """What is not given is as the library's default is."""
+
     max_tokens: int  # of a text; longer ones are cut
     top: int  # labels that a result has; 0: all
     batch_texts: int

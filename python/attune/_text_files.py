@@ -42,13 +42,14 @@ def write_examples(
     first = list(islice(rest, 1))
     examples = chain(first, rest)
     if architecture == "encoder_classifier":
-        form = _LABELLED_PAIR if first and len(first[0]) == len(_LABELLED_PAIR) else _LABELLED
+        is_pair = any(not isinstance(one, str) and len(one) == len(_LABELLED_PAIR) for one in first)
+        form = _LABELLED_PAIR if is_pair else _LABELLED
         path = folder / f"{kind}.jsonl"
         with _to_write(path) as lines:
             lines.writelines(_json_line(example, form) for example in examples)
         keys = {f"{kind}_files": [str(path)], "format": "jsonl", "label_field": "label", "text_field": "text"}
-        return keys | ({"second_text_field": "second_text"} if form is _LABELLED_PAIR else {})
-    answers = bool(first) and not isinstance(first[0], str)
+        return keys | ({"second_text_field": "second_text"} if is_pair else {})
+    answers = any(not isinstance(one, str) for one in first)
     path = folder / (f"{kind}.jsonl" if answers else f"{kind}.txt")
     with _to_write(path) as lines:
         lines.writelines(as_written(example, "answer" if answers else text_unit) for example in examples)

@@ -27,8 +27,8 @@ class Trainer:
     that they may be larger than memory. Their examples are
 
         encoder_decoder       (source, target)
-        encoder_classifier    (label, text), or (label, text, second text) for pairs; a number in the label's place for
-                              regression: model.label_scores "none"
+        encoder_classifier    (label, text), or (label, text, second text) where the tokenizer has a form for two texts, as
+                              those of the hub; a number in the label's place for regression: model.label_scores "none"
         decoder_lm            text, or (prompt, answer), of which the answer is learned
         the others            text
 
@@ -61,11 +61,13 @@ class Trainer:
     ) -> None:
         self.folder = FilePath(folder)
         file, sections = ("", config) if isinstance(config, Mapping) else (str(config), {})
+        if automatic and file:
+            raise _core.ConfigError(f"{file}: with automatic, config is a dict of sections")
         chosen = {name: dict(keys) for name, keys in sections.items()}
         written = self._write(RunConfig(file, chosen, preset), train_data, valid_data)
         self.choices: list[tuple[str, Any, str]] = []
         if automatic:
-            self.config, self.choices = _chosen_for_text(file, chosen, preset, written)
+            self.config, self.choices = _chosen_for_text(chosen, preset, written)
         else:
             chosen["data"] = chosen.get("data", {}) | written
             self.config = RunConfig(file, chosen, preset)
@@ -135,10 +137,8 @@ class Trainer:
 
 
 def _chosen_for_text(
-    file: str, sections: dict[str, dict[str, Any]], preset: str, written: dict[str, Any]
+    sections: dict[str, dict[str, Any]], preset: str, written: dict[str, Any]
 ) -> tuple[RunConfig, list[tuple[str, Any, str]]]:
-    if file:
-        raise _core.ConfigError(f"{file}: with automatic, config is a dict of sections")
     architecture = RunConfig("", sections, preset).architecture
     data = sections.get("data", {})
     files = {key: data.pop(key) for key in _FILES if key in data}
