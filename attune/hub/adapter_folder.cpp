@@ -94,6 +94,16 @@ const char* task_of(Architecture architecture) {
   return "FEATURE_EXTRACTION";
 }
 
+// The module that PEFT stores and expects beside every classifier's adapters, of which this is a parameter; "" where it
+// is of none. PeftModelForSequenceClassification (peft_model.py) saves whole modules whose names end with these.
+std::string classifier_module(const std::string& name) {
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    const std::string module = name.substr(0, dot);
+    if (module.ends_with("classifier") || module.ends_with("score")) return module;
+  }
+  return "";
+}
+
 // What a folder holds for one of the base model's modules.
 struct Stored {
   Tensor a, b;  // float32
@@ -362,11 +372,14 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
       first += step;
     }
   }
+  const auto* const classifier = dynamic_cast<const EncoderClassifier*>(&module);
   for (const NamedParameter& p : named_parameters(module)) {
-    if (std::ranges::find(d.saved, p.name) == d.saved.end()) continue;
-    const std::string name = stored_name(d.base, p.name);
+    if (is_of_adapter(p.name)) continue;
+    const std::string name = stored_name(d.base, p.name), own = name.substr(kPrefix.size());
+    const std::string module_of_head = classifier == nullptr ? "" : classifier_module(own);
+    if (module_of_head.empty() && std::ranges::find(d.saved, p.name) == d.saved.end()) continue;
     tensors.push_back({name, p.tensor->detach().to(Device{})});
-    heads.insert(name.substr(kPrefix.size(), name.rfind('.') - kPrefix.size()));
+    heads.insert(module_of_head.empty() ? own.substr(0, own.rfind('.')) : module_of_head);
   }
   Json config = {{"peft_type", "LORA"},
                  {"task_type", task_of(d.base.config().model.architecture)},
@@ -389,7 +402,6 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   if (!heads.empty() && !d.labels.empty()) metadata[kLabels] = show(Json(d.labels));
   if (!heads.empty() && d.is_regression) metadata[kProblem] = kRegression;
-  const auto* const classifier = dynamic_cast<const EncoderClassifier*>(&module);
   if (!heads.empty() && classifier != nullptr) metadata[kHead] = show(head_of(write_fields(classifier->config())));
   write_safetensors(folder / kAdapterFile, tensors, metadata);
 }

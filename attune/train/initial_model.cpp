@@ -137,6 +137,8 @@ Json InitialModel::sections(Architecture wanted) const {
   if (wanted == Architecture::encoder_decoder) {
     sections["generation"] =
         write_fields(hub != nullptr ? read_hub_generation(path, hub->hub_config()) : read_translation_settings(path));
+    sections["data"] = {
+        {"max_tokens_per_sentence", std::min(DataConfig{}.max_tokens_per_sentence, model.longest_sequence())}};
     return sections;
   }
   Json data = Json::object();

@@ -160,6 +160,15 @@ TEST_F(InitialModelTest, TranslationKeepsTheTokensOfTheHub) {
   EXPECT_NO_THROW(translator.translate({"the cat sat"}));
 }
 
+// Of a model with a table of positions, sentences that it can read are learnt.
+TEST_F(InitialModelTest, SentencesAreNoLongerThanTheModelReads) {
+  const TransformerConfig bart = open_config(hub("bart")).model;
+  const auto longest = [](const RunConfig& config) { return config.data.max_tokens_per_sentence; };
+  EXPECT_EQ(longest(config_of(hub("bart"), {})), bart.longest_sequence());
+  EXPECT_EQ(longest(config_of(hub("marian"), {})), DataConfig{}.max_tokens_per_sentence);
+  EXPECT_EQ(longest(config_of(hub("bart"), {"data.max_tokens_per_sentence=9"})), 9);
+}
+
 // With adapters over int8 weights a model of mostly matrices takes little more than a quarter of the memory.
 TEST_F(InitialModelTest, Int8WeightsTakeAQuarterOfTheMemory) {
   RunConfig config = rhyme_config(folder_);

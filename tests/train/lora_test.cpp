@@ -9,6 +9,7 @@
 #include "attune/hub/adapter_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
+#include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/build.h"
 #include "attune/models/encoder_classifier.h"
@@ -211,11 +212,14 @@ TEST_F(LoraTest, AnAdapterWithANewHeadIsTheModelOfItsRun) {
     const std::vector<Encoding> text = {merged.encode("the cat")};
     const std::vector<float> expected = merged.logits(text).at(0), found = alone.logits(text).at(0);
     for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << name << " " << keys[0];
+    const Json config = read_json_file(run / "model" / kAdapterFolder / kAdapterConfigFile);
+    EXPECT_EQ(config.at("modules_to_save"), Json({"classifier"})) << "as PEFT wraps it, with all that is in it";
   };
   for (const char* pooling : {"mean", "first"})
     for (const char* pooler : {"true", "false"})
       check("roberta-masked", {std::string("model.pooling=") + pooling, std::string("model.pooler=") + pooler});
   check("bert-classifier", {"lora.alpha=8"});
+  check("electra-classifier", {"lora.alpha=8"});
 }
 
 TEST_F(LoraTest, FrozenParametersStay) {
