@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "attune/base/address_space.h"
 #include "attune/base/descriptor.h"
 #include "attune/base/fail.h"
 #include "attune/base/temporary.h"
@@ -19,6 +21,14 @@ namespace {
 
 [[noreturn]] void fail_errno(std::string_view action, const std::filesystem::path& path) {
   fail<FileError>("cannot {} {}: {}", action, path.string(), std::strerror(errno));
+}
+
+// Where memory does not suffice, it is most often the address space that somebody has limited.
+[[noreturn]] void fail_map(const std::filesystem::path& path, size_t bytes) {
+  const std::optional<int64_t> limit = errno == ENOMEM ? address_space_limit() : std::nullopt;
+  if (!limit) fail_errno("map", path);
+  fail<FileError>("cannot map {}: its {} bytes do not fit; the address space is limited to {} bytes (ulimit -v)",
+                  path.string(), bytes, *limit);
 }
 
 // Writes the folder's list of names to the disk, so that a power cut does not lose new names. Ignores a file system
@@ -131,7 +141,7 @@ MappedFile::MappedFile(const std::filesystem::path& path, FileAccess access) {
   const bool writable = access == FileAccess::copy_on_write;
   void* address = ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                          writable ? MAP_PRIVATE | MAP_NORESERVE : MAP_PRIVATE, file.get(), 0);
-  if (address == MAP_FAILED) fail_errno("map", path);
+  if (address == MAP_FAILED) fail_map(path, size_);
   data_ = static_cast<std::byte*>(address);
 }
 
