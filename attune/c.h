@@ -62,9 +62,8 @@ attune_status attune_translator_load(const char* folder, attune_translator** tra
      precision         of products: "float32", "bfloat16", or "auto", the faster one here ("float32")
      cache_bytes       the most memory that the caches of all calls take, of models that decode (three quarters of what
                        there is)
-     adapters          of models that decode: adapters in PEFT's format beside the weights, an object of names and
-   folders,
-                       {"medical": "medical/adapter"}. Each call chooses one by the option "adapter", or none */
+     adapters          of models that decode: adapters in PEFT's format beside the weights, {"medical":
+                       "medical/adapter"}: names and folders. Each call chooses one by the option "adapter", or none */
 attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator);
 void attune_translator_free(attune_translator* translator);
 

@@ -3,9 +3,11 @@
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "attune/base/interrupt.h"
 #include "attune/base/version.h"
+#include "attune/inference/option_fields.h"
 #include "attune/io/json_file.h"
 
 namespace attune::c {
@@ -77,19 +79,10 @@ Json options_of(const char* options) {
   }
 }
 
-AdapterFolders take_adapters(Json& options) {
-  AdapterFolders folders;
-  if (!options.is_object() || !options.contains("adapters")) return folders;
-  const Json adapters = options["adapters"];
-  options.erase("adapters");
-  if (!adapters.is_object())
-    fail<ConfigError>("options.adapters: needs an object of names and folders, found {}", adapters.type_name());
-  for (const auto& [name, folder] : adapters.items()) {
-    if (!folder.is_string())
-      fail<ConfigError>("options.adapters.{}: needs a folder, found {}", name, folder.type_name());
-    folders.emplace(name, folder.get<std::string>());
-  }
-  return folders;
+Loading loading_of(const char* options) {
+  Json fields = options_of(options);
+  AdapterFolders adapters = take_adapters(fields, "options");
+  return {.scheduling = load_fields(fields).scheduling, .adapters = std::move(adapters)};
 }
 
 const int32_t* tokens_of(const std::vector<int32_t>* tokens, size_t* count) {

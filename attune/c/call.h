@@ -13,6 +13,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json.h"
 #include "attune/hub/adapter_folders.h"
+#include "attune/inference/decoding/scheduler_options.h"
 
 #pragma GCC visibility push(default)  // other names are hidden, see cmake/AttuneCompiler.cmake
 #include "attune/c.h"
@@ -46,9 +47,13 @@ std::vector<std::string> texts_of(const char* const* texts, size_t count, const 
 /// The JSON object of a call's options; an empty one for NULL. Throws ConfigError.
 Json options_of(const char* options);
 
-/// Takes "adapters", an object of names and folders, out of the options of a load: none where it is not there. Throws
-/// ConfigError.
-AdapterFolders take_adapters(Json& options);
+/// How a model that decodes is loaded.
+struct Loading {
+  SchedulerOptions scheduling;
+  AdapterFolders adapters;
+};
+/// Reads the JSON object of a load's options. Throws ConfigError, and DeviceError if the device cannot be used.
+Loading loading_of(const char* options);
 
 const std::atomic<bool>* flag_of(const attune_interrupt* interrupt);
 

@@ -30,10 +30,9 @@ attune_status attune_generator_load(const char* folder, attune_generator** gener
 }
 attune_status attune_generator_load_with(const char* folder, const char* options, attune_generator** generator) {
   return guarded([&] {
-    Json loading = options_of(options);
-    const AdapterFolders adapters = take_adapters(loading);
+    const auto [scheduling, adapters] = loading_of(options);
     given(generator, "generator") =
-        new attune_generator{TextGenerator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
+        new attune_generator{TextGenerator::load(&given(folder, "folder"), scheduling, adapters)};
   });
 }
 void attune_generator_free(attune_generator* generator) {

@@ -42,10 +42,9 @@ attune_status attune_translator_load(const char* folder, attune_translator** tra
 }
 attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator) {
   return guarded([&] {
-    Json loading = options_of(options);
-    const AdapterFolders adapters = take_adapters(loading);
+    const auto [scheduling, adapters] = loading_of(options);
     given(translator, "translator") =
-        new attune_translator{Translator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
+        new attune_translator{Translator::load(&given(folder, "folder"), scheduling, adapters)};
   });
 }
 void attune_translator_free(attune_translator* translator) {

@@ -20,6 +20,19 @@ LoadFields load_fields(const Json& options) {
   return fields;
 }
 
+AdapterFolders take_adapters(Json& table, const std::string& where) {
+  AdapterFolders folders;
+  if (!table.is_object() || !table.contains("adapters")) return folders;
+  const Json adapters = table["adapters"];
+  table.erase("adapters");
+  if (!adapters.is_object()) fail<ConfigError>("{}.adapters: needs names and folders, found {}", where, show(adapters));
+  for (const auto& [name, folder] : adapters.items()) {
+    if (!folder.is_string()) fail<ConfigError>("{}.adapters.{}: needs a folder, found {}", where, name, show(folder));
+    folders.emplace(name, folder.get<std::string>());
+  }
+  return folders;
+}
+
 TranslateFields translate_fields(const Translator& translator, const Json& options) {
   TranslateFields fields{.generation = translator.generation()};
   read_fields(options, fields, "options");

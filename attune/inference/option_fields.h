@@ -49,6 +49,10 @@ void visit_fields(LoadFields& f, FieldVisitor& v) {
 /// Reads the options. Throws ConfigError, and DeviceError if the device cannot be used.
 LoadFields load_fields(const Json& options);
 
+/// Takes "adapters" out of a table: names, which are no fields, and folders. None where it is not there. Throws
+/// ConfigError that begins with `where`.
+AdapterFolders take_adapters(Json& table, const std::string& where);
+
 struct TranslateFields {
   GenerationConfig generation = {};
   TranslateOptions options = {};

@@ -7,6 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/processors.h"
+#include "attune/inference/option_fields.h"
 #include "attune/io/toml_config.h"
 #include "attune/serve/http/host_addresses.h"
 #include "attune/tensor/device_error.h"
@@ -37,20 +38,6 @@ std::string from_folder_of(const std::filesystem::path& file, const std::string&
 void from_folder_of(const std::filesystem::path& file, Json& table, const char* field) {
   if (!table.is_object() || !table.contains(field) || !table[field].is_string()) return;
   table[field] = from_folder_of(file, table[field].get<std::string>());
-}
-
-// The table "adapters" of a model's table, whose names are no fields; removes it there.
-AdapterFolders take_adapters(const std::filesystem::path& file, Json& model, const std::string& where) {
-  AdapterFolders folders;
-  if (!model.is_object() || !model.contains("adapters")) return folders;
-  Json table = model["adapters"];
-  model.erase("adapters");
-  if (!table.is_object()) fail<ConfigError>("{}.adapters: needs names and folders", where);
-  for (const auto& [name, folder] : table.items()) {
-    if (!folder.is_string()) fail<ConfigError>("{}.adapters.{}: needs a folder, found {}", where, name, show(folder));
-    folders[name] = from_folder_of(file, folder.get<std::string>());
-  }
-  return folders;
 }
 
 void check_adapters(const ServeConfig& config) {
@@ -135,7 +122,8 @@ void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
   for (auto& [name, table] : models.items()) {
     const std::string of_model = where + ": models." + name;
     ModelConfig& model = config.models[name];
-    model.adapters = take_adapters(file, table, of_model);
+    model.adapters = take_adapters(table, of_model);
+    for (auto& [adapter, folder] : model.adapters) folder = from_folder_of(file, folder.string());
     read_fields(table, model, of_model);
   }
 }

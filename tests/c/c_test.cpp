@@ -176,7 +176,7 @@ TEST_F(CTranslator, CallsChooseAnAdapter) {
 
   attune_translator* none = nullptr;
   for (const auto& [wrong, message] :
-       {std::pair(R"({"adapters": [1]})", "options.adapters: needs an object"),
+       {std::pair(R"({"adapters": [1]})", "options.adapters: needs names and folders"),
         std::pair(R"({"adapters": {"legal": 1}})", "options.adapters.legal: needs a folder")}) {
     EXPECT_EQ(attune_translator_load_with(folder_.path().c_str(), wrong, &none), ATTUNE_CONFIG_ERROR);
     EXPECT_THAT(attune_error_message(), HasSubstr(message));
