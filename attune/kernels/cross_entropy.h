@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -23,6 +26,19 @@ struct CrossEntropyRow {
 /// In a tensor, a CrossEntropyRow is a row of this many float64 numbers.
 constexpr int64_t kCrossEntropyNumbers = 6;
 static_assert(sizeof(CrossEntropyRow) == kCrossEntropyNumbers * sizeof(double));
+
+/// The rows of results [rows, kCrossEntropyNumbers] float64.
+inline CrossEntropyRow* cross_entropy_rows(const Tensor& results) {
+  return reinterpret_cast<CrossEntropyRow*>(results.data<double>());
+}
+
+/// Calls f(T{}, Out{}) with the types of the logits and of their gradients: both float32, both float64, or float32 and
+/// bfloat16. Throws ShapeError, naming the operation, for other logits.
+template <class F>
+void with_gradient_types(std::string_view op, const Tensor& logits, const Tensor& d_logits, F&& f) {
+  if (d_logits.dtype() == DType::bf16) return f(float{}, bfloat16{});
+  dispatch_floating(op, logits.dtype(), [&]<class T>(T) { f(T{}, T{}); });
+}
 
 /// results [rows, kCrossEntropyNumbers] float64: one CrossEntropyRow for each row.
 void cross_entropy_forward(Cpu, const CrossEntropyInputs& in, const Tensor& results);

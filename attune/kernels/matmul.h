@@ -35,8 +35,8 @@ void with_product_types(DType in, DType out, F&& f) {
 /// from the same rounded numbers: correct, but no faster.
 bool has_bfloat16_products();
 
-/// Whether the processor multiplies float32 numbers in vectors of 512 bits (AVX-512), about twice as fast as in smaller
-/// ones.
+/// Whether float32 products are oneDNN's with vectors of 512 bits (AVX-512), about twice as fast as with smaller ones.
+/// False in a build without oneDNN.
 bool has_avx512_products();
 
 /// Floating-point operations of all matrix products of this process so far (2 m n k each), for measurements.

@@ -76,8 +76,9 @@ struct CandidateJob {
 /// Writes the most probable tokens of each row into its room, in descending order, equal ones by ascending id. Excluded
 /// tokens are left out but keep their share of the probability; tokens of probability 0 are left out too, so there may
 /// be fewer than `count`. `found` is how many there are, or -1 if the row is no distribution: a logit is NaN or
-/// +infinity, or all are minus infinity. All rows are of one device and one type, and a row has one job. Devices other
-/// than the CPU do all rows at once; the caller of the CPU's does some in each of its threads.
+/// +infinity, or all are minus infinity. All rows are on one device and have one dtype; a row has one job. Wanted and
+/// penalized tokens are below the row's size. On the CPU this runs in the caller's thread: the caller divides the jobs
+/// among its threads. Other devices do all jobs of a call at once.
 void top_candidates(Cpu, std::span<CandidateJob> jobs);
 void top_candidates(Plain, std::span<CandidateJob> jobs);
 void top_candidates(Cuda, std::span<CandidateJob> jobs);

@@ -122,7 +122,7 @@ HWY_EXPORT(RowDots64);
 
 namespace {
 
-// What may be done in any order, so that how it is grouped changes no result. A group amortises its scratch memory.
+// Runs [0, count) in groups. The grouping changes no result; the items of a group share scratch memory.
 template <class Run>
 void for_groups(int64_t count, Run&& run) {
   parallel_for(count, std::clamp<int64_t>(count / 64, 1, 16), run);

@@ -148,10 +148,7 @@ class BlockBackward {
 
   void Run(const Task<T>& task) {
     const AttentionPointers<T>& in = task.in;
-    for (int64_t i = 0; i < task.queries; ++i) {
-      for (int64_t h = task.first_head; h < task.last_head; ++h)
-        std::fill_n(arguments_.dq + (task.q_begin + i) * in.q_row + h * in.d_k, in.d_k, T{0});
-    }
+    ClearQueryGradients(task, 0, task.queries, arguments_.dq);
     for (int64_t j = 0; j < task.keys; ++j) {
       const int64_t row = task.k_begin + j;
       std::fill_n(arguments_.dk + row * in.k_row + task.kv_head * in.d_k, in.d_k, T{0});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attune/kernels/attention_plan.h"
+#include "attune/kernels/panels.h"
 
 namespace attune {
 namespace {
@@ -10,6 +11,10 @@ namespace {
 int64_t length(std::span<const int32_t> offsets, int64_t sequence) {
   const auto s = static_cast<size_t>(sequence);
   return offsets[s + 1] - offsets[s];
+}
+
+int64_t tiles_of(std::span<const int32_t> offsets, int64_t sequence) {
+  return divide_up(length(offsets, sequence), kAttentionTile);
 }
 
 // Whether parts of tasks keep the threads so busy that the scores may be computed twice.
@@ -21,11 +26,10 @@ bool splitting_pays(const AttentionInputs& in, int threads) {
     longest = std::max(longest, pairs);
     all += pairs * in.k.heads;
   }
-  return threads > 1 && longest > kAttentionTile * kAttentionTile &&
-         kProductsOfTask * longest * threads > kProductsOfParts * all;
+  return longest > kAttentionTile * kAttentionTile && kProductsOfTask * longest * threads > kProductsOfParts * all;
 }
 
-// f(begin, end) for each kTilesOfPart of `tiles`.
+// Calls f(begin, end) for each run of at most kTilesOfPart tiles.
 template <class F>
 void for_each_run(int64_t tiles, F&& f) {
   for (int64_t begin = 0; begin < tiles; begin += kTilesOfPart) f(begin, std::min(begin + kTilesOfPart, tiles));
@@ -33,19 +37,15 @@ void for_each_run(int64_t tiles, F&& f) {
 
 }  // namespace
 
-int64_t attention_tiles(int64_t rows) {
-  return (rows + kAttentionTile - 1) / kAttentionTile;
-}
-
 std::vector<AttentionForwardPart> attention_forward_parts(const AttentionInputs& in) {
   std::vector<AttentionForwardPart> parts;
   parts.reserve(static_cast<size_t>(in.sequences() * in.k.heads));
   for (int64_t task = 0; task < in.sequences() * in.k.heads; ++task) {
-    const int64_t tiles = attention_tiles(length(in.query_offsets, task / in.k.heads)) * (in.q.heads / in.k.heads);
+    const int64_t tiles = tiles_of(in.query_offsets, task / in.k.heads) * (in.q.heads / in.k.heads);
     for_each_run(tiles, [&](int64_t begin, int64_t end) { parts.push_back({task, begin, end}); });
   }
-  std::ranges::reverse(
-      parts);  // the last queries of a causal sequence see the most keys: what takes longest goes first
+  // Under a causal mask the last queries see the most keys. The longest parts go first.
+  std::ranges::reverse(parts);
   return parts;
 }
 
@@ -54,8 +54,8 @@ std::vector<AttentionBackwardPart> attention_backward_parts(const AttentionInput
   std::vector<AttentionBackwardPart> parts;
   parts.reserve(static_cast<size_t>(in.sequences() * in.k.heads));
   for (int64_t task = 0; task < in.sequences() * in.k.heads; ++task) {
-    const int64_t queries = attention_tiles(length(in.query_offsets, task / in.k.heads)),
-                  keys = attention_tiles(length(in.key_offsets, task / in.k.heads));
+    const int64_t queries = tiles_of(in.query_offsets, task / in.k.heads),
+                  keys = tiles_of(in.key_offsets, task / in.k.heads);
     if (!split) {
       parts.push_back(
           {.task = task, .queries = {0, queries}, .keys = {0, keys}, .wants_dq = true, .wants_dk_dv = true});

@@ -11,10 +11,8 @@ namespace attune {
 
 constexpr int64_t kTilesOfPart = 4;  // of queries or keys, at most: what they need at once stays in the second cache
 
-int64_t attention_tiles(int64_t rows);
-
-/// Tiles [begin, end) of queries of a task. Those of all its heads are numbered head by head within each kAttentionTile
-/// queries.
+/// Tiles [begin, end) of a task. With n query heads, tile t belongs to head t % n of the task, and holds its queries
+/// from t / n * kAttentionTile on.
 struct AttentionForwardPart {
   int64_t task, begin, end;
 };

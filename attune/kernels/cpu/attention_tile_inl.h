@@ -82,6 +82,14 @@ class Scratch {
   int64_t used_ = 0;
 };
 
+// Sets dq of queries [begin, end) of a task's heads to 0. dq is laid out like q.
+template <class T>
+void ClearQueryGradients(const Task<T>& task, int64_t begin, int64_t end, T* dq) {
+  const AttentionPointers<T>& in = task.in;
+  for (int64_t i = begin; i < end; ++i)
+    std::fill_n(dq + (task.q_begin + i) * in.q_row + task.first_head * in.d_k, task.heads() * in.d_k, T{0});
+}
+
 // Copies rows x width to rows of `padded` elements; the rest of each row is zero.
 template <class T>
 void CopyRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* to) {

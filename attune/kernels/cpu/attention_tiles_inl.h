@@ -184,13 +184,9 @@ class TileBackward {
   }
 
   void Run(const Task<T>& task, const AttentionBackwardPart& part) {
-    const AttentionPointers<T>& in = task.in;
     const int64_t query_begin = part.queries.begin * kTile;
     const int64_t query_end = std::min(part.queries.end * kTile, task.queries);
-    for (int64_t i = query_begin; part.wants_dq && i < query_end; ++i) {
-      for (int64_t h = task.first_head; h < task.last_head; ++h)
-        std::fill_n(arguments_.dq + (task.q_begin + i) * in.q_row + h * in.d_k, in.d_k, T{0});
-    }
+    if (part.wants_dq) ClearQueryGradients(task, query_begin, query_end, arguments_.dq);
     const int64_t key_end = std::min(part.keys.end * kTile, task.keys);
     for (int64_t k0 = part.keys.begin * kTile; k0 < key_end; k0 += kTile) {
       if (!part.wants_dk_dv && task.causal_limit(query_end - 1) <= k0) return;

@@ -10,6 +10,7 @@
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
 #include "attune/kernels/cpu/cross_entropy_pointers.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/softmax_inl.h"
 #include "attune/kernels/row_grain.h"
 
@@ -154,23 +155,9 @@ HWY_EXPORT(LossAndGradientRows32);
 HWY_EXPORT(LossAndGradientRows64);
 HWY_EXPORT(LossAndGradientRows16);
 
-void loss_rows(const CrossEntropyPointers<float>& in, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(LossRows32)(in, begin, end);
-}
-void loss_rows(const CrossEntropyPointers<double>& in, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(LossRows64)(in, begin, end);
-}
-
 using Gradient32 = CrossEntropyGradient<float>;
 using Gradient64 = CrossEntropyGradient<double>;
 using Gradient16 = CrossEntropyGradient<bfloat16>;
-
-void gradient_rows(const CrossEntropyPointers<float>& in, const Gradient32& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(GradientRows32)(in, out, begin, end);
-}
-void gradient_rows(const CrossEntropyPointers<double>& in, const Gradient64& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(GradientRows64)(in, out, begin, end);
-}
 
 void loss_and_gradient_rows(const CrossEntropyPointers<float>& in, const Gradient32& out, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(LossAndGradientRows32)(in, out, begin, end);
@@ -182,54 +169,40 @@ void loss_and_gradient_rows(const CrossEntropyPointers<float>& in, const Gradien
   HWY_DYNAMIC_DISPATCH(LossAndGradientRows16)(in, out, begin, end);
 }
 
-CrossEntropyRow* rows_of(const Tensor& results) {
-  return reinterpret_cast<CrossEntropyRow*>(results.data<double>());
-}
-
-template <class T>
-CrossEntropyPointers<T> pointers(const CrossEntropyInputs& in, const Tensor& results) {
-  return {.logits = in.logits.data<T>(),
-          .labels = in.labels.data<int32_t>(),
-          .rows = in.logits.size(0),
-          .columns = in.logits.size(1),
-          .ignore_index = in.ignore_index,
-          .label_smoothing = in.label_smoothing,
-          .results = rows_of(results)};
-}
-
 }  // namespace
 
 void cross_entropy_forward(Cpu, const CrossEntropyInputs& in, const Tensor& results) {
   dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
-    const CrossEntropyPointers<T> rows = pointers<T>(in, results);
-    parallel_for(rows.rows, row_grain(rows.columns), [&](int64_t begin, int64_t end) { loss_rows(rows, begin, end); });
+    const CrossEntropyPointers<T> rows = cross_entropy_pointers<T>(in, results);
+    parallel_for(rows.rows, row_grain(rows.columns), [&](int64_t begin, int64_t end) {
+      for_type<T>(HWY_DYNAMIC_DISPATCH(LossRows32), HWY_DYNAMIC_DISPATCH(LossRows64))(rows, begin, end);
+    });
   });
 }
 
 void cross_entropy_backward(Cpu, const CrossEntropyInputs& in, const Tensor& results, double scale,
                             const Tensor& d_logits) {
   dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
-    const CrossEntropyPointers<T> rows = pointers<T>(in, results);
+    const CrossEntropyPointers<T> rows = cross_entropy_pointers<T>(in, results);
     const CrossEntropyGradient<T> out{.scale = scale, .d_logits = d_logits.data<T>()};
-    parallel_for(rows.rows, row_grain(rows.columns),
-                 [&](int64_t begin, int64_t end) { gradient_rows(rows, out, begin, end); });
+    parallel_for(rows.rows, row_grain(rows.columns), [&](int64_t begin, int64_t end) {
+      for_type<T>(HWY_DYNAMIC_DISPATCH(GradientRows32), HWY_DYNAMIC_DISPATCH(GradientRows64))(rows, out, begin, end);
+    });
   });
 }
 
 void cross_entropy_loss(Cpu, const CrossEntropyInputs& in, double scale, const Tensor& results,
                         const Tensor& d_logits) {
-  const auto run = [&]<class T, class Out>(T, Out) {
-    const CrossEntropyPointers<T> rows = pointers<T>(in, results);
+  with_gradient_types("cross_entropy", in.logits, d_logits, [&]<class T, class Out>(T, Out) {
+    const CrossEntropyPointers<T> rows = cross_entropy_pointers<T>(in, results);
     const CrossEntropyGradient<Out> out{.scale = scale, .d_logits = d_logits.data<Out>()};
     parallel_for(rows.rows, row_grain(rows.columns),
                  [&](int64_t begin, int64_t end) { loss_and_gradient_rows(rows, out, begin, end); });
-  };
-  if (d_logits.dtype() == DType::bf16) return run(float{}, bfloat16{});
-  dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) { run(T{}, T{}); });
+  });
 }
 
 void cross_entropy_totals(Cpu, const Tensor& results, const Tensor& totals) {
-  const CrossEntropyRow* const rows = rows_of(results);
+  const CrossEntropyRow* const rows = cross_entropy_rows(results);
   CrossEntropyRow sum;
   for (int64_t i = 0; i < results.size(0); ++i) {
     sum.loss += rows[i].loss;
@@ -239,7 +212,7 @@ void cross_entropy_totals(Cpu, const Tensor& results, const Tensor& totals) {
     sum.correct += rows[i].correct;
     sum.divergence += rows[i].divergence;
   }
-  *rows_of(totals) = sum;
+  *cross_entropy_rows(totals) = sum;
 }
 
 }  // namespace attune

@@ -9,9 +9,11 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
+#include "attune/kernels/cpu/cross_entropy_pointers.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/math_inl.h"
-#include "attune/kernels/cpu/prediction_pair_pointers.h"
 #include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/prediction_pairs.h"
 #include "attune/kernels/row_grain.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,13 +40,14 @@ struct PairTerms {
 };
 
 template <class T>
-void DivergenceRows(const PairPointers<T>& in, int64_t begin, int64_t end) {
+void DivergenceRows(const PairPointers<T>& pairs, int64_t begin, int64_t end) {
+  const CrossEntropyPointers<T>& in = pairs.in;
   const hn::ScalableTag<T> d;
   for (int64_t row = begin; row < end; ++row) {
     if (in.labels[row] == in.ignore_index) continue;
     const T* x = in.logits + row * in.columns;
-    const T* y = x + in.pairs * in.columns;
-    CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + in.pairs];
+    const T* y = x + pairs.pairs() * in.columns;
+    CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + pairs.pairs()];
     const auto log_sum_x = hn::Set(d, LogSum<T>(of_x)), log_sum_y = hn::Set(d, LogSum<T>(of_y));
     T totals[2];
     Sums(d, static_cast<size_t>(in.columns), totals, [&](size_t i, auto part, auto& sums) HWY_ATTR {
@@ -54,7 +57,7 @@ void DivergenceRows(const PairPointers<T>& in, int64_t begin, int64_t end) {
     });
     of_x.divergence = totals[0];
     of_y.divergence = totals[1];
-    const double both = in.weight * (of_x.divergence + of_y.divergence);
+    const double both = pairs.weight * (of_x.divergence + of_y.divergence);
     of_x.loss += both;
     of_y.loss += both;
   }
@@ -63,37 +66,39 @@ void DivergenceRows(const PairPointers<T>& in, int64_t begin, int64_t end) {
 // The gradient by the logit of the label. All of it is summed before it is rounded: for a label that is almost certain,
 // p - 1 is small.
 template <class T>
-T GradientAtLabel(const PairPointers<T>& in, double scale, const CrossEntropyRow& own, double log_p, double log_q) {
+T GradientAtLabel(const PairPointers<T>& pairs, double scale, const CrossEntropyRow& own, double log_p, double log_q) {
   const double p = std::exp(log_p), q = std::exp(log_q);
   const double term = p > 0 ? p * (log_p - log_q) : 0;
-  const double wanted = in.label_smoothing / static_cast<double>(in.columns) + 1 - in.label_smoothing;
-  return static_cast<T>(scale * (p - wanted + 2 * in.weight * (term - p * own.divergence + p - q)));
+  const double smoothing = pairs.in.label_smoothing;
+  const double wanted = smoothing / static_cast<double>(pairs.in.columns) + 1 - smoothing;
+  return static_cast<T>(scale * (p - wanted + 2 * pairs.weight * (term - p * own.divergence + p - q)));
 }
 
-// With s = KL(p || q) + KL(q || p), the gradient by the logits of p: p (log p - log q - KL(p || q)) + p - q.
+// The gradient of KL(p || q) + KL(q || p) by the logits of p is p (log p - log q - KL(p || q)) + p - q.
 template <class T, class Out>
-void PairGradientRows(const PairPointers<T>& in, const CrossEntropyGradient<Out>& out, int64_t begin, int64_t end) {
+void PairGradientRows(const PairPointers<T>& pairs, const CrossEntropyGradient<Out>& out, int64_t begin, int64_t end) {
+  const CrossEntropyPointers<T>& in = pairs.in;
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(in.columns);
-  const double weight = 2 * in.weight * out.scale;
+  const double weight = 2 * pairs.weight * out.scale;
   const auto uniform = hn::Set(d, static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)));
   const auto of_pair = hn::Set(d, static_cast<T>(weight));
   for (int64_t row = begin; row < end; ++row) {
     const T* x = in.logits + row * in.columns;
-    const T* y = x + in.pairs * in.columns;
+    const T* y = x + pairs.pairs() * in.columns;
     Out* dx = out.d_logits + row * in.columns;
-    Out* dy = dx + in.pairs * in.columns;
+    Out* dy = dx + pairs.pairs() * in.columns;
     const int32_t label = in.labels[row];
     if (label == in.ignore_index) {
       std::fill_n(dx, columns, Out{});
       std::fill_n(dy, columns, Out{});
       continue;
     }
-    const CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + in.pairs];
+    const CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + pairs.pairs()];
     const T log_sum_x = LogSum<T>(of_x), log_sum_y = LogSum<T>(of_y);
     const T log_p = x[label] - log_sum_x, log_q = y[label] - log_sum_y;
-    const T at_x = GradientAtLabel(in, out.scale, of_x, log_p, log_q);
-    const T at_y = GradientAtLabel(in, out.scale, of_y, log_q, log_p);
+    const T at_x = GradientAtLabel(pairs, out.scale, of_x, log_p, log_q);
+    const T at_y = GradientAtLabel(pairs, out.scale, of_y, log_q, log_p);
     // Of p itself in its own gradient: scale + weight (1 - KL(p || q)).
     const auto own_x = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_x.divergence)));
     const auto own_y = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_y.divergence)));
@@ -110,23 +115,23 @@ void PairGradientRows(const PairPointers<T>& in, const CrossEntropyGradient<Out>
   }
 }
 
-void DivergenceRows32(const PairPointers<float>& in, int64_t begin, int64_t end) {
-  DivergenceRows(in, begin, end);
+void DivergenceRows32(const PairPointers<float>& pairs, int64_t begin, int64_t end) {
+  DivergenceRows(pairs, begin, end);
 }
-void DivergenceRows64(const PairPointers<double>& in, int64_t begin, int64_t end) {
-  DivergenceRows(in, begin, end);
+void DivergenceRows64(const PairPointers<double>& pairs, int64_t begin, int64_t end) {
+  DivergenceRows(pairs, begin, end);
 }
-void PairGradientRows32(const PairPointers<float>& in, const CrossEntropyGradient<float>& out, int64_t begin,
+void PairGradientRows32(const PairPointers<float>& pairs, const CrossEntropyGradient<float>& out, int64_t begin,
                         int64_t end) {
-  PairGradientRows(in, out, begin, end);
+  PairGradientRows(pairs, out, begin, end);
 }
-void PairGradientRows64(const PairPointers<double>& in, const CrossEntropyGradient<double>& out, int64_t begin,
+void PairGradientRows64(const PairPointers<double>& pairs, const CrossEntropyGradient<double>& out, int64_t begin,
                         int64_t end) {
-  PairGradientRows(in, out, begin, end);
+  PairGradientRows(pairs, out, begin, end);
 }
-void PairGradientRows16(const PairPointers<float>& in, const CrossEntropyGradient<bfloat16>& out, int64_t begin,
+void PairGradientRows16(const PairPointers<float>& pairs, const CrossEntropyGradient<bfloat16>& out, int64_t begin,
                         int64_t end) {
-  PairGradientRows(in, out, begin, end);
+  PairGradientRows(pairs, out, begin, end);
 }
 
 }  // namespace
@@ -145,59 +150,43 @@ HWY_EXPORT(PairGradientRows32);
 HWY_EXPORT(PairGradientRows64);
 HWY_EXPORT(PairGradientRows16);
 
-void divergence_rows(const PairPointers<float>& in, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(DivergenceRows32)(in, begin, end);
-}
-void divergence_rows(const PairPointers<double>& in, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(DivergenceRows64)(in, begin, end);
-}
-
 using PairGradient32 = CrossEntropyGradient<float>;
 using PairGradient64 = CrossEntropyGradient<double>;
 using PairGradient16 = CrossEntropyGradient<bfloat16>;
 
-void pair_gradient_rows(const PairPointers<float>& in, const PairGradient32& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(PairGradientRows32)(in, out, begin, end);
+void pair_gradient_rows(const PairPointers<float>& pairs, const PairGradient32& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(PairGradientRows32)(pairs, out, begin, end);
 }
-void pair_gradient_rows(const PairPointers<double>& in, const PairGradient64& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(PairGradientRows64)(in, out, begin, end);
+void pair_gradient_rows(const PairPointers<double>& pairs, const PairGradient64& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(PairGradientRows64)(pairs, out, begin, end);
 }
-void pair_gradient_rows(const PairPointers<float>& in, const PairGradient16& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(PairGradientRows16)(in, out, begin, end);
+void pair_gradient_rows(const PairPointers<float>& pairs, const PairGradient16& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(PairGradientRows16)(pairs, out, begin, end);
 }
 
 template <class T>
 PairPointers<T> pair_pointers(const PredictionPairs& pairs) {
-  const CrossEntropyInputs& in = pairs.in;
-  return {.logits = in.logits.data<T>(),
-          .labels = in.labels.data<int32_t>(),
-          .pairs = in.logits.size(0) / 2,
-          .columns = in.logits.size(1),
-          .ignore_index = in.ignore_index,
-          .label_smoothing = in.label_smoothing,
-          .weight = pairs.weight,
-          .results = reinterpret_cast<CrossEntropyRow*>(pairs.results.data<double>())};
+  return {.in = cross_entropy_pointers<T>(pairs.in, pairs.results), .weight = pairs.weight};
 }
 
 }  // namespace
 
 void pair_divergences(Cpu, const PredictionPairs& pairs) {
   dispatch_floating("prediction_pairs", pairs.in.logits.dtype(), [&]<class T>(T) {
-    const PairPointers<T> in = pair_pointers<T>(pairs);
-    parallel_for(in.pairs, row_grain(2 * in.columns),
-                 [&](int64_t begin, int64_t end) { divergence_rows(in, begin, end); });
+    const PairPointers<T> rows = pair_pointers<T>(pairs);
+    parallel_for(rows.pairs(), row_grain(2 * rows.in.columns), [&](int64_t begin, int64_t end) {
+      for_type<T>(HWY_DYNAMIC_DISPATCH(DivergenceRows32), HWY_DYNAMIC_DISPATCH(DivergenceRows64))(rows, begin, end);
+    });
   });
 }
 
 void pair_gradients(Cpu, const PredictionPairs& pairs, double scale, const Tensor& d_logits) {
-  const auto run = [&]<class T, class Out>(T, Out) {
-    const PairPointers<T> in = pair_pointers<T>(pairs);
+  with_gradient_types("prediction_pairs", pairs.in.logits, d_logits, [&]<class T, class Out>(T, Out) {
+    const PairPointers<T> rows = pair_pointers<T>(pairs);
     const CrossEntropyGradient<Out> out{.scale = scale, .d_logits = d_logits.data<Out>()};
-    parallel_for(in.pairs, row_grain(2 * in.columns),
-                 [&](int64_t begin, int64_t end) { pair_gradient_rows(in, out, begin, end); });
-  };
-  if (d_logits.dtype() == DType::bf16) return run(float{}, bfloat16{});
-  dispatch_floating("prediction_pairs", pairs.in.logits.dtype(), [&]<class T>(T) { run(T{}, T{}); });
+    parallel_for(rows.pairs(), row_grain(2 * rows.in.columns),
+                 [&](int64_t begin, int64_t end) { pair_gradient_rows(rows, out, begin, end); });
+  });
 }
 
 }  // namespace attune

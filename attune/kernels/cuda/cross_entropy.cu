@@ -133,17 +133,6 @@ struct LossAndGradientRows {
   }
 };
 
-CrossEntropyRow* rows_of(const Tensor& results) {
-  return reinterpret_cast<CrossEntropyRow*>(results.data<double>());
-}
-
-// Calls f(T{}, Out{}) with the types of logits and of their gradients.
-template <class F>
-void with_types(const Tensor& logits, const Tensor& d_logits, F&& f) {
-  if (d_logits.dtype() == DType::bf16) return f(float{}, bfloat16{});
-  dispatch_floating("cross_entropy", logits.dtype(), [&]<class T>(T) { f(T{}, T{}); });
-}
-
 struct Result {
   const double* results;
   ATTUNE_DEVICE double operator()(int64_t row, int64_t column) const {
@@ -160,23 +149,24 @@ struct Total {
 
 void cross_entropy_forward(Cuda device, const CrossEntropyInputs& in, const Tensor& results) {
   dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
-    cuda::launch(device, "cross_entropy", shape_of(in), LossRows<T>{inputs_of<T>(in), rows_of(results)});
+    cuda::launch(device, "cross_entropy", shape_of(in), LossRows<T>{inputs_of<T>(in), cross_entropy_rows(results)});
   });
 }
 
 void cross_entropy_backward(Cuda device, const CrossEntropyInputs& in, const Tensor& results, double scale,
                             const Tensor& d_logits) {
-  with_types(in.logits, d_logits, [&]<class T, class Out>(T, Out) {
+  with_gradient_types("cross_entropy", in.logits, d_logits, [&]<class T, class Out>(T, Out) {
     cuda::launch(device, "cross_entropy", shape_of(in),
-                 GradientRows<T, Out>{inputs_of<T>(in), rows_of(results), scale, d_logits.data<Out>()});
+                 GradientRows<T, Out>{inputs_of<T>(in), cross_entropy_rows(results), scale, d_logits.data<Out>()});
   });
 }
 
 void cross_entropy_loss(Cuda device, const CrossEntropyInputs& in, double scale, const Tensor& results,
                         const Tensor& d_logits) {
-  with_types(in.logits, d_logits, [&]<class T, class Out>(T, Out) {
-    cuda::launch(device, "cross_entropy", shape_of(in),
-                 LossAndGradientRows<T, Out>{inputs_of<T>(in), rows_of(results), scale, d_logits.data<Out>()});
+  with_gradient_types("cross_entropy", in.logits, d_logits, [&]<class T, class Out>(T, Out) {
+    cuda::launch(
+        device, "cross_entropy", shape_of(in),
+        LossAndGradientRows<T, Out>{inputs_of<T>(in), cross_entropy_rows(results), scale, d_logits.data<Out>()});
   });
 }
 

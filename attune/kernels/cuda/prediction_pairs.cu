@@ -31,7 +31,7 @@ PairInputs<T> inputs_of(const PredictionPairs& pairs) {
   const CrossEntropyInputs& in = pairs.in;
   return {in.logits.data<T>(),
           in.labels.data<int32_t>(),
-          reinterpret_cast<CrossEntropyRow*>(pairs.results.data<double>()),
+          cross_entropy_rows(pairs.results),
           in.logits.size(0) / 2,
           in.logits.size(1),
           in.ignore_index,
@@ -75,7 +75,7 @@ struct Divergences {
   }
 };
 
-// With s = KL(p || q) + KL(q || p), the gradient by the logits of p: p (log p - log q - KL(p || q)) + p - q.
+// The gradient of KL(p || q) + KL(q || p) by the logits of p is p (log p - log q - KL(p || q)) + p - q.
 template <class T, class Out>
 struct PairGradients {
   static constexpr int kThreads = kPairThreads;
@@ -113,12 +113,10 @@ void pair_divergences(Cuda device, const PredictionPairs& pairs) {
 }
 
 void pair_gradients(Cuda device, const PredictionPairs& pairs, double scale, const Tensor& d_logits) {
-  const auto run = [&]<class T, class Out>(T, Out) {
+  with_gradient_types("prediction_pairs", pairs.in.logits, d_logits, [&]<class T, class Out>(T, Out) {
     cuda::launch(device, "prediction_pairs", shape_of(pairs),
                  PairGradients<T, Out>{inputs_of<T>(pairs), scale, d_logits.data<Out>()});
-  };
-  if (d_logits.dtype() == DType::bf16) return run(float{}, bfloat16{});
-  dispatch_floating("prediction_pairs", pairs.in.logits.dtype(), [&]<class T>(T) { run(T{}, T{}); });
+  });
 }
 
 }  // namespace attune

@@ -3,7 +3,9 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -120,9 +122,7 @@ Layout layout_of(const char* name, DType dtype, int64_t stored_rows, int64_t sto
 
 // The largest power of two up to 256 that divides the address. The library takes 256 for granted unless it is told.
 uint32_t alignment_of(const void* address) {
-  uint32_t alignment = 256;
-  while (reinterpret_cast<uintptr_t>(address) % alignment != 0) alignment /= 2;
-  return alignment;
+  return uint32_t{1} << std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(address)));
 }
 
 // Of what the library calls a, b, c and the bias: it decides which algorithms there are.
@@ -134,11 +134,10 @@ void set_alignments(const char* name, cublasLtMatmulPreference_t preferred, cons
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, uint32_t bytes) {
     check(name, library().set_preference(preferred, attribute, &bytes, sizeof(bytes)));
   };
-  const auto [a, b, c, bias] = alignments_of(p);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, a);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, b);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, c);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, c);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b.data));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a.data));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.c.data));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.c.data));
 }
 
 // A product as the library has it, with the algorithm that it chose for these sizes.

@@ -116,7 +116,7 @@ DeviceMemory memory_with_pool(Cuda device) {
   return memory;
 }
 
-// What needs less memory, for who has too little.
+// The advice of an error for lack of memory: what needs less.
 const char* advice() {
   return execution().recording
              ? "a smaller batch (train.batch_tokens), shorter sequences or train.checkpoint_activations need less"

@@ -120,23 +120,16 @@ struct TopCandidates {
   }
 };
 
-// Lists of all rows, one after the other. Rows that have the same list, the same memory, have it once.
-class TokenLists {
- public:
-  ListOfTokens add(std::span<const int32_t> list) {
-    const auto count = static_cast<int32_t>(list.size());
-    if (list.data() == last_.data() && list.size() == last_.size()) return {begin_, count};
-    last_ = list;
-    begin_ = static_cast<int32_t>(all.size());
-    all.insert(all.end(), list.begin(), list.end());
-    return {begin_, count};
-  }
-  std::vector<int32_t> all;
+// Appends a list to the table of all lists, and returns its place there.
+ListOfTokens append(std::vector<int32_t>& lists, std::span<const int32_t> list) {
+  const auto begin = static_cast<int32_t>(lists.size());
+  lists.insert(lists.end(), list.begin(), list.end());
+  return {begin, static_cast<int32_t>(list.size())};
+}
 
- private:
-  std::span<const int32_t> last_;
-  int32_t begin_ = 0;
-};
+bool same_memory(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return a.data() == b.data() && a.size() == b.size();
+}
 
 std::span<const int32_t> wanted_of(const CandidateJob& job) {
   if (job.query.rules == nullptr) return {};
@@ -162,7 +155,7 @@ int64_t take(const CandidateJob& job, std::span<const int32_t> excluded, std::sp
 
 template <class T>
 void find(Cuda device, std::span<CandidateJob> jobs) {
-  TokenLists of_all, of_rows;  // those that requests share, and those that rows have for themselves
+  std::vector<int32_t> lists;
   std::vector<std::vector<int32_t>> merged(jobs.size());
   std::vector<std::span<const int32_t>> excluded;
   std::vector<RowJob<T>> rows;
@@ -170,23 +163,18 @@ void find(Cuda device, std::span<CandidateJob> jobs) {
   for (size_t j = 0; j < jobs.size(); ++j) {
     const auto& [row, query, room, ignored] = jobs[j];
     excluded.push_back(excluded_of(query, merged[j]));
+    const bool shared = j > 0 && same_memory(excluded[j], excluded[j - 1]);  // with the previous row: only once
     rows.push_back({.x = row.logits.data<T>() + row.row * row.logits.size(1),
                     .size = row.size,
                     .found = numbers,
                     .count = static_cast<int32_t>(std::min(query.count, row.size)),
-                    .excluded = of_all.add(excluded.back()),
-                    .wanted = of_rows.add(wanted_of(jobs[j])),
-                    .penalized = of_rows.add(query.penalized),
+                    .excluded = shared ? rows.back().excluded : append(lists, excluded[j]),
+                    .wanted = append(lists, wanted_of(jobs[j])),
+                    .penalized = append(lists, query.penalized),
                     .penalty = query.penalty});
     numbers += rows.back().count + rows.back().wanted.count;
   }
-  const auto shared = static_cast<int32_t>(of_all.all.size());
-  for (RowJob<T>& row : rows) {
-    row.wanted.begin += shared;
-    row.penalized.begin += shared;
-  }
-  of_all.all.insert(of_all.all.end(), of_rows.all.begin(), of_rows.all.end());
-  const Tensor table = cuda::on_device(device, of_all.all);
+  const Tensor table = cuda::on_device(device, lists);
   const Tensor on_device = cuda::structs_on_device<RowJob<T>>(device, rows);
   const auto count = static_cast<int64_t>(jobs.size());
   const Tensor results = Tensor::empty({count + 2 * numbers}, {DType::f64, Device(device)});

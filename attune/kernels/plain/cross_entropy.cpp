@@ -6,10 +6,6 @@
 namespace attune {
 namespace {
 
-CrossEntropyRow* rows_of(const Tensor& results) {
-  return reinterpret_cast<CrossEntropyRow*>(results.data<double>());
-}
-
 // -log softmax(x)[label], with the largest logit subtracted first; mixed with the mean over all classes.
 template <class T>
 CrossEntropyRow row_loss(const T* x, int32_t label, int64_t columns, double smoothing) {
@@ -41,7 +37,7 @@ void gradients(const CrossEntropyInputs& in, const Tensor& results, double scale
     const T* const x = in.logits.data<T>() + r * columns;
     Out* const dx = d_logits.data<Out>() + r * columns;
     const int32_t label = in.labels.data<int32_t>()[r];
-    const CrossEntropyRow& row = rows_of(results)[r];
+    const CrossEntropyRow& row = cross_entropy_rows(results)[r];
     for (int64_t c = 0; c < columns; ++c) {
       const double wanted =
           in.label_smoothing / static_cast<double>(columns) + (c == label ? 1 - in.label_smoothing : 0);
@@ -58,18 +54,17 @@ void cross_entropy_forward(Plain, const CrossEntropyInputs& in, const Tensor& re
   dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
     for (int64_t r = 0; r < in.logits.size(0); ++r) {
       const int32_t label = in.labels.data<int32_t>()[r];
-      rows_of(results)[r] = label == in.ignore_index
-                                ? CrossEntropyRow{}
-                                : row_loss(in.logits.data<T>() + r * columns, label, columns, in.label_smoothing);
+      cross_entropy_rows(results)[r] =
+          label == in.ignore_index ? CrossEntropyRow{}
+                                   : row_loss(in.logits.data<T>() + r * columns, label, columns, in.label_smoothing);
     }
   });
 }
 
 void cross_entropy_backward(Plain, const CrossEntropyInputs& in, const Tensor& results, double scale,
                             const Tensor& d_logits) {
-  if (d_logits.dtype() == DType::bf16) return gradients<float, bfloat16>(in, results, scale, d_logits);
-  dispatch_floating("cross_entropy", in.logits.dtype(),
-                    [&]<class T>(T) { gradients<T, T>(in, results, scale, d_logits); });
+  with_gradient_types("cross_entropy", in.logits, d_logits,
+                      [&]<class T, class Out>(T, Out) { gradients<T, Out>(in, results, scale, d_logits); });
 }
 
 void cross_entropy_loss(Plain, const CrossEntropyInputs& in, double scale, const Tensor& results,

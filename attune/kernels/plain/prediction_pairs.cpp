@@ -6,10 +6,6 @@
 namespace attune {
 namespace {
 
-CrossEntropyRow* pair_results(const Tensor& results) {
-  return reinterpret_cast<CrossEntropyRow*>(results.data<double>());
-}
-
 // log softmax(x)[c] of a row.
 template <class T>
 double log_of_pair(const T* x, const CrossEntropyRow& row, int64_t c) {
@@ -22,10 +18,11 @@ double divergence_term(double log_p, double log_q) {
   return p > 0 ? p * (log_p - log_q) : 0;
 }
 
-// With s = KL(p || q) + KL(q || p), the gradient by the logits of p: p (log p - log q - KL(p || q)) + p - q.
+// The gradient of KL(p || q) + KL(q || p) by the logits of p is p (log p - log q - KL(p || q)) + p - q.
 template <class T, class Out>
 void pair_gradient_rows(const PredictionPairs& pairs, double scale, const Tensor& d_logits) {
   const CrossEntropyInputs& in = pairs.in;
+  CrossEntropyRow* const results = cross_entropy_rows(pairs.results);
   const int64_t columns = in.logits.size(1), half = in.logits.size(0) / 2;
   const double uniform = in.label_smoothing / static_cast<double>(columns);
   for (int64_t r = 0; r < half; ++r) {
@@ -34,7 +31,7 @@ void pair_gradient_rows(const PredictionPairs& pairs, double scale, const Tensor
     const T* const y = x + half * columns;
     Out* const dx = d_logits.data<Out>() + r * columns;
     Out* const dy = dx + half * columns;
-    const CrossEntropyRow &of_x = pair_results(pairs.results)[r], &of_y = pair_results(pairs.results)[r + half];
+    const CrossEntropyRow &of_x = results[r], &of_y = results[r + half];
     for (int64_t c = 0; c < columns; ++c) {
       if (label == in.ignore_index) {
         dx[c] = dy[c] = Out{};
@@ -55,13 +52,14 @@ void pair_gradient_rows(const PredictionPairs& pairs, double scale, const Tensor
 
 void pair_divergences(Plain, const PredictionPairs& pairs) {
   const CrossEntropyInputs& in = pairs.in;
+  CrossEntropyRow* const results = cross_entropy_rows(pairs.results);
   const int64_t columns = in.logits.size(1), half = in.logits.size(0) / 2;
   dispatch_floating("prediction_pairs", in.logits.dtype(), [&]<class T>(T) {
     for (int64_t r = 0; r < half; ++r) {
       if (in.labels.data<int32_t>()[r] == in.ignore_index) continue;
       const T* const x = in.logits.data<T>() + r * columns;
       const T* const y = x + half * columns;
-      CrossEntropyRow &of_x = pair_results(pairs.results)[r], &of_y = pair_results(pairs.results)[r + half];
+      CrossEntropyRow &of_x = results[r], &of_y = results[r + half];
       for (int64_t c = 0; c < columns; ++c) {
         const double log_p = log_of_pair(x, of_x, c), log_q = log_of_pair(y, of_y, c);
         of_x.divergence += divergence_term(log_p, log_q);
@@ -75,9 +73,8 @@ void pair_divergences(Plain, const PredictionPairs& pairs) {
 }
 
 void pair_gradients(Plain, const PredictionPairs& pairs, double scale, const Tensor& d_logits) {
-  if (d_logits.dtype() == DType::bf16) return pair_gradient_rows<float, bfloat16>(pairs, scale, d_logits);
-  dispatch_floating("prediction_pairs", pairs.in.logits.dtype(),
-                    [&]<class T>(T) { pair_gradient_rows<T, T>(pairs, scale, d_logits); });
+  with_gradient_types("prediction_pairs", pairs.in.logits, d_logits,
+                      [&]<class T, class Out>(T, Out) { pair_gradient_rows<T, Out>(pairs, scale, d_logits); });
 }
 
 }  // namespace attune

@@ -63,7 +63,7 @@ void copy_rows(const Product& p, int64_t row, int64_t rows, int64_t k, int64_t i
   for (int64_t r = 0; r < rows; ++r) std::copy_n(p.a + (row + r) * shape.k + k, inputs, to + r * kInputs);
 }
 
-// Inputs [begin, end) of all panels of b, of which kInputs of each come together: b as multiply() reads it.
+// b as multiply() reads it: inputs [begin, end) in blocks of kInputs inputs, each block panel after panel.
 struct LaidOut {
   int64_t begin, end;
   float* panels;
