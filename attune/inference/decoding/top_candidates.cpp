@@ -1,5 +1,7 @@
 #include "attune/inference/decoding/top_candidates.h"
 
+#include <string_view>
+
 #include "attune/base/fail.h"
 #include "attune/tensor/dispatch.h"
 
@@ -17,10 +19,13 @@ void check_job(const CandidateJob& job) {
   if (room.size() < static_cast<size_t>(std::min(query.count, row.size)) + wanted)
     fail<ShapeError>("top_candidates: room for {} candidates of {} and {} that are wanted", room.size(), query.count,
                      wanted);
-  for (size_t i = 0; i < wanted; ++i) {
-    if (const int32_t token = query.rules->wanted[i]; token < 0 || token >= row.size)
-      fail<ShapeError>("top_candidates: wants token {} of {}", token, row.size);
-  }
+  const auto check_tokens = [&](std::string_view kind, std::span<const int32_t> tokens) {
+    for (const int32_t token : tokens)
+      if (token < 0 || token >= row.size)
+        fail<ShapeError>("top_candidates: needs {} tokens in [0, {}), found {}", kind, row.size, token);
+  };
+  if (query.rules != nullptr) check_tokens("wanted", query.rules->wanted);
+  check_tokens("penalized", query.penalized);
 }
 
 }  // namespace

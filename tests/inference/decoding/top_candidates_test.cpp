@@ -135,5 +135,18 @@ TEST(TopCandidates, RulesOfARow) {
   EXPECT_THROW(every_row(logits, 2, {}, outside), ShapeError);
 }
 
+TEST(TopCandidates, RefusePenalizedTokensThatARowDoesNotHave) {
+  const Tensor logits = Tensor::from({2, 4}, std::vector<float>{4, 3, 2, 1, 4, 3, 2, 1});
+  std::vector<Candidate> room(1);
+  for (const int32_t token : {-1, 3}) {
+    const std::vector<int32_t> penalized = {0, token};
+    std::vector<CandidateJob> jobs;  // in a row of 3 of the 4 columns
+    jobs.push_back({.row = {logits, 1, 3}, .query = {.penalized = penalized, .penalty = 2}, .room = room});
+    EXPECT_EQ(message_of<ShapeError>([&] { top_candidates(jobs); }),
+              fmt::format("top_candidates: needs penalized tokens in [0, 3), found {}", token));
+    EXPECT_EQ(logits.values<float>()[4], 4) << "no logit has changed";
+  }
+}
+
 }  // namespace
 }  // namespace attune
