@@ -59,7 +59,8 @@ typedef struct attune_translations attune_translations;
 attune_status attune_translator_load(const char* folder, attune_translator** translator);
 /* The same with options, of each kind of model:
      device            where it computes: "cpu", "cuda" (the first GPU) or "cuda:N" ("cpu")
-     precision         of products: "float32", "bfloat16", or "auto", the faster one here ("float32")
+     precision         of products: "float32", "bfloat16", or "auto": bfloat16 on GPUs and where the processor
+                       multiplies it, float32 elsewhere ("float32")
      cache_bytes       the most memory that the caches of all calls take, of models that decode (three quarters of what
                        there is)
      adapters          of models that decode: adapters in PEFT's format beside the weights, {"medical":

@@ -72,8 +72,8 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
 int classify(ClassifyCommand command) {
   find_model(command.model, command.text, "attune classify MODEL TEXT");
   const ThreadScope threads = use_threads(command.threads);
-  const Classifier classifier =
-      Classifier::load(command.model, precision_of(command.precision), device_of(command.device));
+  const Device device = device_of(command.device);
+  const Classifier classifier = Classifier::load(command.model, precision_of(command.precision, device), device);
   if (command.top && *command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", *command.top);
   if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
   ClassifyOptions options;

@@ -61,7 +61,8 @@ int embed(EmbedCommand command) {
   find_model(command.model, command.text, "attune embed MODEL TEXT");
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);
-  const Embedder embedder = Embedder::load(command.model, precision_of(command.precision), device_of(command.device));
+  const Device device = device_of(command.device);
+  const Embedder embedder = Embedder::load(command.model, precision_of(command.precision, device), device);
   const bool npy = command.output.ends_with(".npy");
 
   InputLines source(command.text, command.file);

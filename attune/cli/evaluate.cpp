@@ -127,8 +127,8 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);
 
   const ThreadScope threads = use_threads(command.generation.threads);
-  const ProductPrecision precision = precision_of(command.generation.precision);
   const Device device = device_of(command.generation.device);
+  const ProductPrecision precision = precision_of(command.generation.precision, device);
   const Translator translator(model.load_model(weights_for(precision, device), {}, device),
                               {.precision = precision, .device = device});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
@@ -251,8 +251,8 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
   const ThreadScope threads = use_threads(command.generation.threads);
   TextEvaluation text = command.text;
   text.json = command.json;
-  text.precision = precision_of(command.generation.precision);
   text.device = device_of(command.generation.device);
+  text.precision = precision_of(command.generation.precision, text.device);
   TextOutput out;
   evaluate_text(text, model, out);
   out.finish();
@@ -317,12 +317,10 @@ void add_evaluate(CLI::App& app) {
                   "  attune evaluate --hypotheses test.out.de --reference test.a.de --reference test.b.de\n"
                   "  attune evaluate runs/reviews/model --data test.tsv --confusion labels.html\n"
                   "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
-                  "Of a model that translates: BLEU, chrF, TER, nll, perplexity, alignment errors. Of a classifier: "
-                  "accuracy, precision, "
-                  "recall and F1 of\n"
-                  "each label, which label is taken for which. Of a regression: mean squared error, Pearson's and "
-                  "Spearman's\n"
-                  "correlation. Of a language model: nll, perplexity, bits per byte",
+                  "Of a model that translates: BLEU, chrF, TER, nll, perplexity, alignment errors. Of a classifier:\n"
+                  "accuracy, precision, recall and F1 of each label, which label is taken for which. Of a regression:\n"
+                  "mean squared error, Pearson's and Spearman's correlation. Of a language model: nll, perplexity,\n"
+                  "bits per byte",
                   [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
   add_model(*command, c->model);
   command->add_option("--source", c->source, "Text to translate, plain or gzip");

@@ -172,8 +172,8 @@ int generate(GenerateCommand command) {
   find_model(command.model, command.text, "attune generate MODEL --prompt TEXT");
   command.prompts.insert(command.prompts.end(), command.text.begin(), command.text.end());
   const ThreadScope threads = use_threads(command.threads);
-  const ProductPrecision precision = precision_of(command.precision);
   const Device device = device_of(command.device);
+  const ProductPrecision precision = precision_of(command.precision, device);
   const TextGenerator generator = TextGenerator::load(command.model, {.precision = precision, .device = device});
   if (command.samples < 1 || command.samples > 1 << 16)
     fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);

@@ -10,18 +10,18 @@ namespace attune::cli {
 
 void add_precision(CLI::App& command, std::string& precision) {
   command.add_option("--precision", precision,
-                     "Of products: float32, or bfloat16, which rounds activations and weights and is faster on\n"
-                     "processors with instructions for it, or auto: bfloat16 on those, float32 on others [float32]");
+                     "Of products: float32, or bfloat16, which rounds activations and weights, or auto:\n"
+                     "bfloat16 on GPUs and where the processor multiplies it, float32 elsewhere [float32]");
 }
 
-void note_precision(ProductPrecision precision) {
-  if (const std::string note = precision_note(precision); !note.empty()) write_note(note);
+void note_precision(ProductPrecision precision, const Device& device) {
+  if (const std::string note = precision_note(precision, device); !note.empty()) write_note(note);
 }
 
-ProductPrecision precision_of(const std::string& given) {
+ProductPrecision precision_of(const std::string& given, const Device& device) {
   if (given.empty()) return ProductPrecision::float32;
-  const ProductPrecision precision = resolved(named<PrecisionChoice>("--precision", given));
-  note_precision(precision);
+  const ProductPrecision precision = resolved(named<PrecisionChoice>("--precision", given), device);
+  note_precision(precision, device);
   return precision;
 }
 

@@ -70,9 +70,11 @@ int serve_models(const ServeCommand& command) {
   catch_stop_signals();
   std::signal(SIGHUP, on_reload_signal);
   const serve::ServeConfig config = config_of(command);
-  if (std::ranges::any_of(config.models, [](const auto& m) { return m.second.precision == PrecisionChoice::bfloat16; }))
-    note_precision(ProductPrecision::bfloat16);
   serve::Server server(config, write_log_line);
+  const auto rounds_on_host = [](const auto& m) {
+    return m.second.precision == PrecisionChoice::bfloat16 && m.second.place(m.first).is_host();
+  };
+  if (std::ranges::any_of(config.models, rounds_on_host)) note_precision(ProductPrecision::bfloat16, Device{});
   server.load();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   const auto& http = server.service().config().http;

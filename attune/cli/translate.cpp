@@ -157,9 +157,9 @@ int translate(TranslateCommand command) {
   const ThreadScope threads = use_threads(command.generation.threads);
   std::vector<std::filesystem::path> folders = {command.model};
   folders.insert(folders.end(), command.ensemble.begin(), command.ensemble.end());
+  const Device device = device_of(command.generation.device);
   const Translator translator = Translator::load_ensemble(
-      folders,
-      {.precision = precision_of(command.generation.precision), .device = device_of(command.generation.device)});
+      folders, {.precision = precision_of(command.generation.precision, device), .device = device});
   TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file);
   const bool skips = command.on_error == "skip";

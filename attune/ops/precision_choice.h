@@ -10,7 +10,7 @@ namespace [[gnu::visibility("default")]] attune {
 enum class PrecisionChoice {
   float32,
   bfloat16,
-  automatic  // bfloat16 where the processor multiplies it, float32 elsewhere
+  automatic  // bfloat16 on GPUs and where the processor multiplies it, float32 elsewhere
 };
 
 template <>

@@ -53,8 +53,10 @@ std::string fingerprint_of(const ModelConfig& config) {
 ModelRegistry::ModelRegistry(const ServeConfig& config) : most_requests_(config.limits.requests) {
   for (const auto& [name, model] : config.models) {
     Entry entry{.config = model};
-    if (entry.config.cache_bytes == 0)
-      entry.config.cache_bytes = cache_memory(model.place(name)) / 2 / static_cast<int64_t>(config.models.size());
+    const Device device = model.place(name);
+    entry.config.precision = choice_of(resolved(model.precision, device));
+    if (model.cache_bytes == 0)
+      entry.config.cache_bytes = cache_memory(device) / 2 / static_cast<int64_t>(config.models.size());
     models_.emplace(name, std::move(entry));
   }
 }

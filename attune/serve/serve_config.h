@@ -64,7 +64,7 @@ struct ModelConfig {
   /// the model's name, "en-de".
   std::vector<std::string> source_languages = {}, target_languages = {};
   int64_t batch = 64;       // sentences or texts at once
-  int64_t cache_bytes = 0;  // of all its requests; 0: half of the process' memory, shared by the models
+  int64_t cache_bytes = 0;  // of all its requests; 0: half of the device's memory, shared by the models
   int64_t threads = 0;      // 0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow
   PrecisionChoice precision = PrecisionChoice::float32;  // see SchedulerOptions
   std::string device = "cpu";                            // where it computes: "cpu", "cuda" (the first GPU) or "cuda:N"

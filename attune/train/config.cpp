@@ -307,8 +307,8 @@ ValidationMetric RunConfig::best_metric() const {
   return model.architecture == Architecture::encoder_classifier ? ValidationMetric::accuracy : ValidationMetric::loss;
 }
 
-std::string precision_note(ProductPrecision precision) {
-  if (precision == ProductPrecision::float32 || has_bfloat16_products()) return "";
+std::string precision_note(ProductPrecision precision, const Device& device) {
+  if (precision == ProductPrecision::float32 || !device.is_host() || has_bfloat16_products()) return "";
   return "precision bfloat16: this processor has no instructions for it, so that products are formed in "
          "float32 from the same rounded numbers, and take longer than with float32";
 }

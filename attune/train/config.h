@@ -150,8 +150,8 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
-/// A note for the user about a precision on this machine; "": none.
-std::string precision_note(ProductPrecision precision);
+/// A note for the user where a device is slower with a precision than with float32; "": none.
+std::string precision_note(ProductPrecision precision, const Device& device);
 
 /// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0,
 /// and encoder_masked_lm reads lines.

@@ -183,8 +183,7 @@ constexpr KeyHelp kHelp[] = {
     {"data.subword_marker", "whitespace: ends a token that the next one continues, as \"@@\"", ""},
     {"data.tokenizer_frames_texts",
      "Texts have the special tokens that the tokenizer puts around them, as models of the Hugging Face hub need; else "
-     "bos "
-     "and eos",
+     "bos and eos",
      ""},
     {"data.max_tokens_per_sentence", "Longer pairs are left out of training", "tokens"},
     {"data.prepared", "A folder of attune data prepare in place of training text and tokenizer", ""},
@@ -215,17 +214,14 @@ constexpr KeyHelp kHelp[] = {
     {"train.batch_tokens", "Most tokens of a batch, of the longer side", "tokens"},
     {"train.accumulate", "Batches whose gradients make one update", "batches"},
     {"train.label_smoothing",
-     "Probability that label smoothing spreads over all tokens; 0 for other "
-     "architectures than encoder_decoder",
-     ""},
+     "Probability that label smoothing spreads over all tokens; 0 for other architectures than encoder_decoder", ""},
     {"train.guided_alignment", "With data.train_alignments: weight of the guided head's loss", ""},
     {"train.mask_probability", "Share of tokens that are hidden", ""},
     {"train.word_dropout",
      "Share of tokens that are read as unknown in training, on both sides of a translation; targets stay", ""},
     {"train.subword_sampling",
-     "Words are cut into other subwords in each step; of BPE the probability that a merge is left out, Provilkov et "
-     "al. "
-     "2020, of unigram the alpha of Kudo 2018; 0: off",
+     "Cuts words into other subwords in each step. Of BPE: the probability that a merge is left out, Provilkov et al. "
+     "2020; of unigram: the alpha of Kudo 2018; 0: off",
      ""},
     {"train.layer_dropout", "Probability that a layer is left out of a training step, Fan et al. 2020", ""},
     {"train.r_drop",
@@ -253,8 +249,8 @@ constexpr KeyHelp kHelp[] = {
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
     {"train.checkpoint_activations", "Layers compute their activations again in the backward pass: less memory", ""},
     {"train.precision",
-     "Type in which a training step's matrix products take their inputs; auto: bfloat16 where the processor "
-     "multiplies it, chosen once for a run",
+     "Type in which a training step's matrix products take their inputs; auto: bfloat16 on GPUs and where "
+     "the processor multiplies it, float32 elsewhere, chosen once for a run",
      ""},
 
     {"lora.rank", "Rank of adapters, Hu et al. 2021, which are trained in place of the model; 0: none", ""},

@@ -155,7 +155,8 @@ void Run::prepare(bool resume) {
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
   report_start();
-  if (const std::string note = precision_note(resolved(config_.train.precision)); !note.empty())
+  const Device device = Device::named(config_.train.device);
+  if (const std::string note = precision_note(resolved(config_.train.precision, device), device); !note.empty())
     observer_.on_message(note);
 }
 
@@ -176,8 +177,8 @@ void Run::resolve_precision(const std::optional<int64_t>& resumed) {
   if (precision == PrecisionChoice::automatic) {
     precision = choice_of(resolved(precision, Device::named(config_.train.device)));
     communicator_.broadcast(std::as_writable_bytes(std::span(&precision, 1)));
-    why = precision == PrecisionChoice::bfloat16 ? "this processor multiplies it"
-                                                 : "this processor has no instructions for bfloat16";
+    why = precision == PrecisionChoice::bfloat16 ? "the device multiplies it"
+                                                 : "the device has no instructions for bfloat16";
   }
   observer_.on_message(fmt::format("train.precision = \"auto\": {}, {}", enum_name(precision), why));
 }

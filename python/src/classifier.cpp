@@ -47,8 +47,8 @@ void bind_classifier(nb::module_& m) {
           "__init__",
           [](Classifier* self, const std::filesystem::path& folder, const std::string& precision,
              const std::string& device) {
-            new (self) Classifier(
-                unlocked([&] { return Classifier::load(folder, precision_of(precision), Device::named(device)); }));
+            const Device on = Device::named(device);
+            new (self) Classifier(unlocked([&] { return Classifier::load(folder, precision_of(precision, on), on); }));
           },
           nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("device") = "cpu")
       .def("classify", &classify<std::string>, nb::arg("texts"), nb::arg("options"), nb::arg("progress") = nb::none(),

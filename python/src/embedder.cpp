@@ -42,8 +42,8 @@ void bind_embedder(nb::module_& m) {
           "__init__",
           [](Embedder* self, const std::filesystem::path& folder, const std::string& precision,
              const std::string& device) {
-            new (self) Embedder(
-                unlocked([&] { return Embedder::load(folder, precision_of(precision), Device::named(device)); }));
+            const Device on = Device::named(device);
+            new (self) Embedder(unlocked([&] { return Embedder::load(folder, precision_of(precision, on), on); }));
           },
           nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("device") = "cpu")
       .def("embed", &embed, nb::arg("texts"), nb::arg("options"), nb::arg("progress") = nb::none(),

@@ -67,8 +67,9 @@ void bind_text_generator(nb::module_& m) {
           "__init__",
           [](TextGenerator* self, const std::filesystem::path& folder, const std::string& precision,
              int64_t cache_bytes, const std::string& device, const AdapterFolders& adapters) {
+            const Device on = Device::named(device);
             const SchedulerOptions options = {
-                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
+                .cache_bytes = cache_bytes, .precision = precision_of(precision, on), .device = on};
             new (self) TextGenerator(unlocked([&] { return TextGenerator::load(folder, options, adapters); }));
           },
           nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0, nb::arg("device") = "cpu",

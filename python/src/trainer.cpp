@@ -216,8 +216,8 @@ RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sec
       "evaluate_language_model",
       [](const std::filesystem::path& model, const std::filesystem::path& file, int64_t stride,
          const std::string& precision, const std::string& device, const std::shared_ptr<Interrupt>& interrupt) {
-        FileEvaluationOptions options{
-            .stride = stride, .precision = precision_of(precision), .device = Device::named(device)};
+        const Device on = Device::named(device);
+        FileEvaluationOptions options{.stride = stride, .precision = precision_of(precision, on), .device = on};
         return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
           options.interrupt = flag;
           return evaluate_file(OpenedFolder(model), file, options);

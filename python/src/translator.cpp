@@ -92,8 +92,9 @@ void bind_translator(nb::module_& m) {
           "__init__",
           [](Translator* self, const std::vector<std::filesystem::path>& folders, const std::string& precision,
              int64_t cache_bytes, const std::string& device, const AdapterFolders& adapters) {
+            const Device on = Device::named(device);
             const SchedulerOptions options = {
-                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
+                .cache_bytes = cache_bytes, .precision = precision_of(precision, on), .device = on};
             if (folders.size() != 1 && !adapters.empty())
               fail<ConfigError>("adapters are for one model, and there are {}", folders.size());
             new (self) Translator(unlocked([&] {

@@ -77,7 +77,7 @@ TEST_F(BenchTest, TrainMeasuresStepsOnRandomBatches) {
 
 TEST_F(BenchTest, TrainTakesAPrecision) {
   const Json exact = measured(small("train", {"--tokens", "60"}), kTrainNumbers);
-  const std::string note = precision_note(ProductPrecision::bfloat16);
+  const std::string note = precision_note(ProductPrecision::bfloat16, Device{});
   const Json narrow = measured(small("train", {"--tokens", "60", "--set", "train.precision=bfloat16"}), kTrainNumbers,
                                note.empty() ? "" : "attune: " + note + "\n");
   EXPECT_NE(narrow.at("loss_first"), exact.at("loss_first"));

@@ -172,7 +172,7 @@ TEST(HubCli, EvaluateGivesAPerplexity) {
 
 // What the program says where the processor has no instructions for bfloat16.
 std::string bfloat16_note() {
-  const std::string note = precision_note(ProductPrecision::bfloat16);
+  const std::string note = precision_note(ProductPrecision::bfloat16, Device{});
   return note.empty() ? "" : "attune: " + note + "\n";
 }
 

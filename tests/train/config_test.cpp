@@ -405,8 +405,9 @@ TEST(RunConfig, PrecisionIsReadAndWritten) {
   EXPECT_THAT(write_toml(config), HasSubstr("precision = \"auto\""));
   EXPECT_THAT(message_of<ConfigError>([] { read_run_config("", {"train.precision=float16"}); }),
               HasSubstr("train.precision"));
-  EXPECT_EQ(precision_note(ProductPrecision::float32), "");
-  EXPECT_EQ(precision_note(ProductPrecision::bfloat16).empty(), has_bfloat16_products());
+  EXPECT_EQ(precision_note(ProductPrecision::float32, Device{}), "");
+  EXPECT_EQ(precision_note(ProductPrecision::bfloat16, Device{}).empty(), has_bfloat16_products());
+  EXPECT_EQ(precision_note(ProductPrecision::bfloat16, Cuda{}), "");
 }
 
 }  // namespace

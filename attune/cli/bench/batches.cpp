@@ -7,6 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/train/batch_loss.h"
 
@@ -228,7 +229,10 @@ TrainingWork work_of(const BatchOptions& o, RunConfig& config) {
 
 TrainingWork make_training_work(const BatchOptions& o, RunConfig& config) {
   TrainingWork work = work_of(o, config);
-  if (const std::string note = precision_note(resolved(config.train.precision)); !note.empty()) write_note(note);
+  const Device device = device_of(config.train.device);
+  const ProductPrecision precision = resolved(config.train.precision, device);
+  config.train.precision = choice_of(precision);
+  if (const std::string note = precision_note(precision, device); !note.empty()) write_note(note);
   return work;
 }
 
