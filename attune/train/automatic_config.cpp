@@ -11,8 +11,8 @@
 namespace attune {
 namespace {
 
-// What a processor does in training, in operations a second, estimated with care: half of what those with AVX-512
-// reach. Others multiply half as many numbers, or fewer, with each instruction.
+// What a core of a desktop does in training, in operations a second: a low guess. Without AVX-512 an instruction
+// multiplies half as many numbers, or fewer.
 constexpr double kSpeed = 50e9, kSpeedWithoutAvx512 = 25e9;
 constexpr double kMostSeconds = 8 * 3600;  // of a run: a night
 constexpr double kMostHeldOut = 0.1;
@@ -407,7 +407,7 @@ void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
   c.add("train.checkpoint_every", 0);
   c.add("train.keep_checkpoints", 2);
   const bool large = architecture != Architecture::encoder_classifier;
-  if (large) c.add("train.precision", "auto", "bfloat16 where the processor multiplies it");
+  if (large) c.add("train.precision", "auto", "bfloat16 on GPUs and where the processor multiplies it");
 }
 
 }  // namespace

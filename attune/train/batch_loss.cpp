@@ -1,7 +1,7 @@
 #include "attune/train/batch_loss.h"
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 
 #include "attune/data/twice.h"
 
@@ -12,14 +12,18 @@ int64_t size_of(const std::vector<int32_t>& values) {
   return static_cast<int64_t>(values.size());
 }
 
+GuidedAlignment twice(const GuidedAlignment& guided) {
+  return {.links = {.offsets = offsets_twice(guided.links.offsets), .keys = values_twice(guided.links.keys)},
+          .weight = guided.weight};
+}
+
 // `batch` is moved from once `tokens` is known.
 template <class Model, class Batch>
 TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens) {
   TrainingBatch made{.labels = size_of(batch.labels), .tokens = tokens, .loss = {}};
-  made.loss = [&model,
-               kept = std::make_shared<const Batch>(std::forward<Batch>(batch))](const CrossEntropyOptions& options) {
-    if (options.r_drop > 0) return batch_loss(model, twice(*kept), options);
-    return batch_loss(model, *kept, options);
+  made.loss = [&model, kept = std::forward<Batch>(batch)](const CrossEntropyOptions& options) {
+    if (options.r_drop > 0) return batch_loss(model, twice(kept), options);
+    return batch_loss(model, kept, options);
   };
   return made;
 }
@@ -65,13 +69,9 @@ TrainingBatch training_batch(const Transformer& model, PackedBatch batch) {
 
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch, GuidedAlignment guided) {
   TrainingBatch made{.labels = size_of(batch.labels), .tokens = size_of(batch.labels), .loss = {}};
-  made.loss = [&model, kept = std::make_shared<const PackedBatch>(std::move(batch)),
-               guide = std::make_shared<const GuidedAlignment>(std::move(guided))](const CrossEntropyOptions& options) {
-    if (options.r_drop == 0) return batch_loss(model, *kept, options, *guide);
-    const GuidedAlignment both{
-        .links = {.offsets = offsets_twice(guide->links.offsets), .keys = values_twice(guide->links.keys)},
-        .weight = guide->weight};
-    return batch_loss(model, twice(*kept), options, both);
+  made.loss = [&model, kept = std::move(batch), guide = std::move(guided)](const CrossEntropyOptions& options) {
+    if (options.r_drop > 0) return batch_loss(model, twice(kept), options, twice(guide));
+    return batch_loss(model, kept, options, guide);
   };
   return made;
 }

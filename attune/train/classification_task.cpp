@@ -4,7 +4,6 @@
 
 #include "attune/base/fail.h"
 #include "attune/data/held_out.h"
-#include "attune/data/resegmentation.h"
 #include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/train/batch_loss.h"
@@ -45,11 +44,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
     complete_vocab("vocab", config_.model.vocab, *tokenizer_, vocabulary_size(config_.data.tokenizer_frames_texts));
     model_ = build_encoder_classifier(config_.model, config_.train.seed);
     if (is_regression()) begin_at_the_mean();
-    if (config_.train.subword_sampling > 0)
-      resegmentation_.emplace(*tokenizer_, *tokenizer_,
-                              ResegmentationOptions{.alpha = config_.train.subword_sampling,
-                                                    .seed = config_.train.seed,
-                                                    .longest = config_.model.longest_sequence()});
+    resegmentation_ = resegmentation_of(config_, *tokenizer_, *tokenizer_);
   }
 
   TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
@@ -68,8 +63,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   void read(const TaskInput& input);
   Texts read_training_text(const TaskInput& input, const LabelledReadOptions& reading);
   LabelledCorpus encode(const std::vector<std::string>& files, const Texts& texts) const;
-  TrainingBatch packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward,
-                       const BatchPart& part) const;
+  LabelledBatch texts_of(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<LabelledExample> validation_;
@@ -152,22 +146,23 @@ void ClassificationTask::read(const TaskInput& input) {
 
 TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward, const BatchPart& part) const {
   const auto [shard, all] = batches_->at(index);
-  const auto size = [&shard = *shard](int32_t i) {
-    const int64_t tokens = shard.length(i);
+  const auto size = [&, &shard = *shard](int32_t i) {
+    const int64_t tokens = resegmentation_ ? std::ssize(texts_of(shard, {&i, 1}, forward).tokens) : shard.length(i);
     return ExampleSize{.labels = 1, .tokens = tokens, .work = tokens};
   };
   return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-    return packed(shard, indices, forward, part);
+    LabelledBatch batch = texts_of(shard, indices, forward);
+    WordDropout(config_.train.word_dropout, config_.train.seed, forward_of(forward, part))
+        .hide(batch.tokens, *tokenizer_);
+    return training_batch(*model_, std::move(batch));
   });
 }
 
-TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward,
-                                         const BatchPart& part) const {
-  LabelledBatch batch = pack_labelled(shard, indices);
-  if (resegmentation_) batch = (*resegmentation_)(batch, indices, forward);
-  WordDropout(config_.train.word_dropout, config_.train.seed, forward_of(forward, part))
-      .hide(batch.tokens, *tokenizer_);
-  return training_batch(*model_, std::move(batch));
+// As the model reads them in a forward pass, but for word dropout.
+LabelledBatch ClassificationTask::texts_of(const TokenShard& shard, std::span<const int32_t> indices,
+                                           uint64_t forward) const {
+  LabelledBatch texts = pack_labelled(shard, indices);
+  return resegmentation_ ? (*resegmentation_)(texts, indices, forward) : texts;
 }
 
 ValidationReport ClassificationTask::validate(const ValidationWork& work) {

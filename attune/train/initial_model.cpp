@@ -36,7 +36,8 @@ constexpr std::array<std::string_view, 10> kFree = {"dropout",
 // Of model.feed_forward: how training keeps the load of experts even.
 constexpr std::array<std::string_view, 2> kFreeOfExperts = {"balance_loss", "bias_rate"};
 // Of [model]: fields that heads of two kinds share.
-constexpr std::array<std::string_view, 3> kHeadFields = {"transform_activation", "transform_bias", "transform_norm"};
+constexpr std::array<std::string_view, 3> kSharedHeadFields = {"transform_activation", "transform_bias",
+                                                               "transform_norm"};
 
 template <class Names>
 bool has(const Names& names, std::string_view name) {
@@ -123,7 +124,7 @@ TransformerConfig InitialModel::config_for(Architecture wanted) const {
   const Json stored = write_fields(of_own), known = write_fields(config);
   Json common = Json::object();
   for (const auto& [key, value] : stored.items())
-    if (known.contains(key) && key != "architecture" && !has(kHeadFields, key)) common[key] = value;
+    if (known.contains(key) && key != "architecture" && !has(kSharedHeadFields, key)) common[key] = value;
   read_fields(common, config, "model");
   return config;
 }
@@ -172,7 +173,7 @@ void InitialModel::check(const RunConfig& config) const {
   const Json here = write_fields(config.model), there = write_fields(config_for(wanted));
   const Json own = write_fields(folder_.config().model);
   for (const auto& [key, value] : here.items()) {
-    const bool of_new_head = wanted != architecture() && (!own.contains(key) || has(kHeadFields, key));
+    const bool of_new_head = wanted != architecture() && (!own.contains(key) || has(kSharedHeadFields, key));
     if (is_same(key, value, there.at(key)) || of_new_head || has(kFree, key) || is_open(key, value)) continue;
     if (key == "architecture") continue;  // config_for() has accepted it
     fail<ConfigError>("model.{} = {}: train.initialize_from = \"{}\" has {}", key, show(value), name_,

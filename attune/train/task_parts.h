@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/data/resegmentation.h"
 #include "attune/data/token_corpus.h"
 #include "attune/io/model_folder.h"
 #include "attune/train/evaluate.h"
@@ -109,6 +110,11 @@ TrainingBatch make_part(const std::vector<Index>& indices, const BatchPart& part
   batch.tokens = tokens;
   return batch;
 }
+
+/// How the words of a batch are cut anew; none where train.subword_sampling is 0. Throws ConfigError unless both
+/// tokenizers are SentencePiece models.
+std::optional<Resegmentation> resegmentation_of(const RunConfig& config, const Tokenizer& source,
+                                                const Tokenizer& target);
 
 /// Sets a vocabulary size to the tokenizer's. Throws ConfigError naming `field` when it is set to another size that is
 /// not `allowed`.

@@ -10,9 +10,8 @@
 namespace attune {
 
 /// Adds the adapters of config.lora and freezes parameters: those that train.freeze names and, with adapters, all but
-/// the adapters and `new_names`, which the initial model does not have. A shared parameter has
-/// all of its names here.
-/// Throws ConfigError naming a pattern that names nothing, or when nothing would be trained.
+/// the adapters and `new_names`, which the initial model does not have. A shared parameter goes by each of its
+/// names. Throws ConfigError naming a pattern that names nothing, or when nothing would be trained.
 void choose_trained(const RunConfig& config, const std::vector<std::string>& new_names, Module& model);
 
 /// The factor of the learning rate of each parameter: train.layer_learning_rate_decay to the power of its depth. Heads

@@ -27,6 +27,14 @@ std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const 
   return make_language_model_task(input);
 }
 
+std::optional<Resegmentation> resegmentation_of(const RunConfig& config, const Tokenizer& source,
+                                                const Tokenizer& target) {
+  if (config.train.subword_sampling == 0) return {};
+  const ResegmentationOptions options{
+      .alpha = config.train.subword_sampling, .seed = config.train.seed, .longest = config.model.longest_sequence()};
+  return Resegmentation(source, target, options);
+}
+
 void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer, VocabularySize allowed) {
   if (allowed == VocabularySize::padded && size > tokenizer.vocab_size()) return;
   if (size != 0 && size != tokenizer.vocab_size())

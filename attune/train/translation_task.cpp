@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "attune/base/fail.h"
-#include "attune/data/resegmentation.h"
 #include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/text_style_file.h"
@@ -35,11 +34,7 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
     complete_vocab("source_vocab", config_.model.source_vocab, *tokenizers_.source, allowed);
     complete_vocab("target_vocab", config_.model.target_vocab, *tokenizers_.target, allowed);
     model_ = build_transformer(config_.model, config_.train.seed);
-    if (config_.train.subword_sampling > 0)
-      resegmentation_.emplace(*tokenizers_.source, *tokenizers_.target,
-                              ResegmentationOptions{.alpha = config_.train.subword_sampling,
-                                                    .seed = config_.train.seed,
-                                                    .longest = config_.model.longest_sequence()});
+    resegmentation_ = resegmentation_of(config_, *tokenizers_.source, *tokenizers_.target);
   }
 
   TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override {

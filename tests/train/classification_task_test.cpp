@@ -20,6 +20,14 @@ class ClassificationTaskTest : public ::testing::Test {
     write_keyword_text(folder_ / "valid.tsv", 40, 2);
     config_ = keyword_config(folder_);
   }
+  // At the beginning of the first epoch.
+  std::unique_ptr<TrainingTask> task() const {
+    std::filesystem::create_directories(folder_ / "run");
+    auto made = make_training_task(config_, folder_ / "run", false);
+    made->begin_epoch(0);
+    return made;
+  }
+
   OneThread one_thread_;
   TemporaryFolder folder_;
   RunConfig config_;
@@ -93,17 +101,21 @@ double loss_of_batch(TrainingTask& task, uint64_t forward) {
 }
 
 TEST_F(ClassificationTaskTest, WordDropoutIsAFunctionOfTheForwardPass) {
-  const auto task = [&](double share) {
-    config_.train.word_dropout = share;
-    std::filesystem::create_directories(folder_ / "run");
-    auto made = make_training_task(config_, folder_ / "run", false);
-    made->begin_epoch(0);
-    return made;
-  };
-  const auto with = task(0.5), without = task(0);
+  const auto without = task();
+  config_.train.word_dropout = 0.5;
+  const auto with = task();
   EXPECT_EQ(loss_of_batch(*with, 3), loss_of_batch(*with, 3));
   EXPECT_NE(loss_of_batch(*with, 3), loss_of_batch(*with, 4));
   EXPECT_EQ(loss_of_batch(*without, 3), loss_of_batch(*without, 4));
+}
+
+TEST_F(ClassificationTaskTest, APartCountsTheTokensOfItsWholeBatch) {
+  config_.data.tokenizer_type = TokenizerKind::bpe;
+  config_.data.vocab_size = 24;
+  config_.train.subword_sampling = 0.5;
+  const auto cuts = task();
+  for (uint64_t forward = 0; forward < 4; ++forward)
+    EXPECT_EQ(cuts->batch(0, forward, {.rank = 1, .ranks = 2}).tokens, cuts->batch(0, forward).tokens);
 }
 
 TEST_F(ClassificationTaskTest, WhatIsWrongIsSaidInOneLine) {
