@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBlockBytes = size_t{16} << 20;  // read and encoded at a time, so that memory holds ids, not text
 constexpr size_t kBlockTexts = 1 << 14;
-constexpr int64_t kTextsAtOnce = 16;
+constexpr int64_t kTextGrain = 16;
 constexpr size_t kPieceBytes = size_t{1} << 20;         // of a stream that is encoded as it is
 constexpr size_t kMaxParagraphBytes = size_t{8} << 20;  // as much as SentencePiece takes
 
@@ -41,7 +41,7 @@ class Encoder {
 
   void flush() {
     std::vector<std::vector<int32_t>> encoded(texts_.size());
-    const int64_t grain = texts_.size() <= 64 ? 1 : kTextsAtOnce;  // few texts are long ones
+    const int64_t grain = texts_.size() <= 64 ? 1 : kTextGrain;  // few texts are long ones
     parallel_for(static_cast<int64_t>(texts_.size()), grain, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) encoded[i] = ids_of(texts_[i]);
     });

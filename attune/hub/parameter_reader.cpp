@@ -1,10 +1,10 @@
 #include "attune/hub/parameter_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
+#include "attune/nn/adjacent_runs.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
@@ -34,18 +34,11 @@ class Uses final : public Visitor {
 // The addresses of parameters of one memory block: queries, keys and values are one product, so they have to stay
 // adjacent.
 std::set<const void*> adjacent_parameters(Module& module) {
-  std::map<const void*, const Tensor*> by_end;
-  std::set<const void*> inside;
-  for (const NamedParameter& p : named_parameters(module)) {
-    const auto* begin = static_cast<const std::byte*>(p.tensor->address());
-    const auto before = by_end.find(begin);
-    if (before != by_end.end() && Tensor::joined(std::array{*before->second, *p.tensor}).defined()) {
-      inside.insert(before->second->address());
-      inside.insert(begin);
-    }
-    by_end[begin + p.tensor->bytes()] = p.tensor;
-  }
-  return inside;
+  std::set<const void*> adjacent;
+  for (const auto& run : adjacent_runs(named_parameters(module)))
+    if (run.size() > 1)
+      for (const NamedParameter& p : run) adjacent.insert(p.tensor->address());
+  return adjacent;
 }
 
 bool is_transposed(const FoundParameter& p) {

@@ -22,13 +22,15 @@ namespace attune {
 namespace {
 
 void check_pairs(std::string_view op, std::span<const int32_t> labels, double r_drop) {
-  if (!(r_drop >= 0 && std::isfinite(r_drop))) fail<ConfigError>("{}: r_drop is {}, needs a number from 0", op, r_drop);
+  if (!(r_drop >= 0 && std::isfinite(r_drop)))
+    fail<ConfigError>("{}: r_drop = {}: needs a finite number from 0", op, r_drop);
   if (r_drop == 0) return;
   const size_t half = labels.size() / 2;
-  if (labels.size() % 2 != 0) fail<ShapeError>("{}: {} rows are no pairs, as r_drop needs them", op, labels.size());
+  if (labels.size() % 2 != 0)
+    fail<ShapeError>("{}: {} rows cannot be paired; r_drop needs an even number", op, labels.size());
   for (size_t i = 0; i < half; ++i)
     if (labels[i] != labels[i + half])
-      fail<DataError>("{}: the pair of rows {} and {} has the labels {} and {}, r_drop needs one", op, i, i + half,
+      fail<DataError>("{}: rows {} and {} are a pair for r_drop, but have the labels {} and {}", op, i, i + half,
                       labels[i], labels[i + half]);
 }
 

@@ -15,7 +15,7 @@
 namespace attune {
 namespace {
 
-constexpr size_t kMostPieces = size_t{1} << 20;
+constexpr size_t kMaxModelPieces = size_t{1} << 20;
 constexpr size_t kMaxPieceBytes = 1024;         // the trie builder recurses once a byte
 constexpr size_t kMaxNestedSymbols = 64;        // kResultSize in PrefixMatcher::PrefixMatch
 constexpr size_t kMaxNestedRules = 31;          // below kMaxTrieResultsSize of Normalizer
@@ -155,7 +155,7 @@ std::string checked_sentence_piece_model(std::string_view model, const std::stri
   while (const auto field = reader.next()) {
     if (field->number <= denormalizer) check_type(*field, 2, "a part of the model", name);
     if (field->number == pieces) {
-      if (++count > kMostPieces) fail<FileError>("{}: has more than {} pieces", name, kMostPieces);
+      if (++count > kMaxModelPieces) fail<FileError>("{}: has more than {} pieces", name, kMaxModelPieces);
       if (const auto symbol = check_piece(field->bytes, count - 1, name)) symbols.push_back(*symbol);
     } else if (field->number == trainer) {
       check_trainer(field->bytes, name);

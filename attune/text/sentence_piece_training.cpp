@@ -15,6 +15,7 @@
 #include "attune/base/random.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/text_file.h"
+#include "attune/text/unicode.h"
 
 namespace attune {
 namespace {
@@ -51,7 +52,7 @@ class Sample {
       size_t cut = sentence.rfind(' ', kMaxSentenceBytes);
       if (cut == std::string_view::npos || cut == 0) {
         cut = kMaxSentenceBytes;
-        while (cut > kMaxSentenceBytes - 4 && (static_cast<unsigned char>(sentence[cut]) & 0xC0) == 0x80) --cut;
+        while (cut > kMaxSentenceBytes - 4 && continues_character(sentence[cut])) --cut;
       }
       add_part(sentence.substr(0, cut));
       sentence.remove_prefix(cut);

@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/sentence_piece_wire.h"
+#include "attune/text/unicode.h"
 
 namespace attune {
 namespace {
@@ -18,7 +19,7 @@ constexpr std::string_view kWordStart = "\xe2\x96\x81";  // U+2581 stands for th
 std::vector<size_t> character_bounds(std::string_view text) {
   std::vector<size_t> bounds;
   for (size_t i = 0; i < text.size(); ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) bounds.push_back(i);
+    if (!continues_character(text[i])) bounds.push_back(i);
   bounds.push_back(text.size());
   return bounds;
 }

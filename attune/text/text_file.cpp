@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/text/unicode.h"
 
 namespace attune {
 
@@ -58,10 +59,6 @@ size_t valid_prefix(std::string_view text) {
     text.remove_prefix(length);
   }
   return size - text.size();
-}
-
-bool is_continuation(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
 }
 
 }  // namespace
@@ -289,7 +286,7 @@ size_t TextReader::next_size() const {
   const size_t line_end = pending_.rfind('\n', piece_bytes_ - 1);
   if (line_end != std::string::npos) return line_end + 1;
   size_t size = piece_bytes_;
-  while (size > piece_bytes_ - 3 && is_continuation(pending_[size])) --size;  // no character is longer than 4 bytes
+  while (size > piece_bytes_ - 3 && continues_character(pending_[size])) --size;  // no character is longer than 4 bytes
   return size;
 }
 

@@ -101,10 +101,6 @@ bool ends_word(std::u32string_view text, std::size_t at) {
   return after == text.size() || !is_cased(text[after]);
 }
 
-bool continues_character(char byte) {
-  return (static_cast<uint8_t>(byte) & 0xC0) == 0x80;
-}
-
 }  // namespace
 
 char32_t next_code_point(std::string_view text, std::size_t& position) {

@@ -3,11 +3,17 @@
 // because the metrics reproduce the figures of sacreBLEU, which is written in Python.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace attune {
+
+/// Whether a byte of UTF-8 is inside a character and does not begin one.
+inline bool continues_character(char byte) {
+  return (static_cast<uint8_t>(byte) & 0xC0) == 0x80;
+}
 
 /// Returns the code point at `position` and moves `position` behind it. A byte that is not valid UTF-8 yields 0xDC00 +
 /// byte (a lone surrogate, as Python's "surrogateescape"), so that every text is accepted and different bytes stay

@@ -181,12 +181,12 @@ TEST(RDrop, NamesWhatIsNoPair) {
       [&] {
         cross_entropy(normal({3, 4}), Indices{1, 1, 1}, options);
       },
-      ThrowsMessage<ShapeError>("cross_entropy: 3 rows are no pairs, as r_drop needs them"));
+      ThrowsMessage<ShapeError>("cross_entropy: 3 rows cannot be paired; r_drop needs an even number"));
   EXPECT_THAT(
       [&] {
         cross_entropy(normal({4, 4}), Indices{1, 2, 1, 3}, options);
       },
-      ThrowsMessage<DataError>("cross_entropy: the pair of rows 1 and 3 has the labels 2 and 3, r_drop needs one"));
+      ThrowsMessage<DataError>("cross_entropy: rows 1 and 3 are a pair for r_drop, but have the labels 2 and 3"));
   EXPECT_THROW(cross_entropy(normal({2, 4}), Indices{1, 1}, {.r_drop = -1}), ConfigError);
 }
 
