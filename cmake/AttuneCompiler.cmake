@@ -21,10 +21,10 @@ if(ATTUNE_SANITIZE)
   endif()
 endif()
 
-# attune_join(TARGET [ALONE sources...] [READERS folders...]): with ATTUNE_JOIN_SOURCES the sources of a folder are compiled as
-# one, since most of the time goes into headers that they share. Alone are compiled: sources that include themselves once
-# for each instruction set (Highway), those with options of their own, and those that begin with a name below ALONE, which
-# use a name of a neighbour for something else. READERS read texts and configurations once, and are optimised less.
+# attune_join(TARGET [ALONE sources...] [READERS folders...]): with ATTUNE_JOIN_SOURCES the sources of a folder are compiled
+# as one, since most of the time goes into headers that they share. Alone are compiled: sources that include themselves
+# once for each instruction set (Highway), those with options of their own, and those that begin with a name below ALONE,
+# which use a name of a neighbour for something else. READERS read texts and configurations once, and are optimised less.
 # Two warnings are off there: they take names of one source for names of a header.
 function(attune_join target)
   if(NOT ATTUNE_JOIN_SOURCES)

@@ -1,5 +1,7 @@
-# For wheels and root file systems, which carry all libraries with them: ICU's data in a library like Debian's, libicudata.so, but with 0.6 of
-# its 31 MB. Attune reads the tables of NFKC; the server, names of languages in English. Everything else is in ICU's code.
+# For wheels and root file systems, which carry all libraries with them: ICU's data in a library like Debian's,
+# libicudata.so, but with 0.6 of its 31 MB. Attune reads the tables of NFKC; the server, names of languages in English.
+# Everything else is in ICU's code.
+include_guard(GLOBAL)
 find_library(ICU_STATIC_DATA libicudata.a REQUIRED)
 find_program(ICUPKG icupkg PATHS /usr/sbin /sbin REQUIRED)
 set(folder ${PROJECT_BINARY_DIR}/icu)
