@@ -23,6 +23,11 @@ class Link:
     delay: float      # seconds from one node to another
     eager: float = 65536  # bytes; of a larger message MPI over TCP asks first and is answered: three delays, not one
 
+    def reduce_seconds(self, size, nodes):
+        """All-reduce of `size` bytes."""
+        delays = sum(3 if message > self.eager else 1 for message in messages(size, nodes))
+        return 2 * (nodes - 1) / nodes * size / self.bandwidth + 2 * delays * self.delay
+
 
 def messages(size, nodes):
     """Bytes of those of a reduce-scatter or an all-gather, one after the other."""
@@ -33,12 +38,6 @@ def messages(size, nodes):
 
 def bytes_sent(run, nodes):
     return 2 * (nodes - 1) / nodes * 4 * run.parameters
-
-
-def reduce_seconds(size, link, nodes):
-    """All-reduce of `size` bytes."""
-    delays = sum(3 if message > link.eager else 1 for message in messages(size, nodes))
-    return 2 * (nodes - 1) / nodes * size / link.bandwidth + 2 * delays * link.delay
 
 
 @dataclasses.dataclass
@@ -68,10 +67,9 @@ def step(run, link, nodes):
         return run.compute, 0.0, 0.0
     size = 4 * run.parameters
     buckets = max(1, math.ceil(size / run.bucket()))
-    reduce = link.reduce_seconds if isinstance(link, Gpus) else lambda bytes, n: reduce_seconds(bytes, link, n)
-    communication = buckets * reduce(size / buckets, nodes)
+    communication = buckets * link.reduce_seconds(size / buckets, nodes)
     last = min(size, run.last_bucket or size / buckets)
-    tail = reduce(last, nodes)  # begins when backward ends
+    tail = link.reduce_seconds(last, nodes)  # begins when backward ends
     window = run.backward * run.compute * (1 - 1 / buckets)  # between the first bucket's start and backward's end
     exposed = max(tail, communication - window)
     agreement = 2 * math.ceil(math.log2(nodes)) * link.delay  # loss, norm and the request to stop
