@@ -34,10 +34,8 @@ void bind_metrics(nb::module_& m) {
   bind_metric(
       m, "bleu", [](const Texts& texts, const References& references) { return corpus_bleu(texts, references).score; },
       "BLEU of a corpus in percent, as sacreBLEU computes it. `references` has one for each hypothesis, or is a list "
-      "of "
-      "such lists, as with chrf() and ter(). Throws DataError where their numbers differ. Papineni et al. 2002, "
-      "section "
-      "2; Post 2018.\n\n>>> round(bleu([\"a b c d e\"], [\"a b c d e\"]), 2)\n100.0");
+      "of such lists, as with chrf() and ter(). Throws DataError where their numbers differ. Papineni et al. 2002, "
+      "section 2; Post 2018.\n\n>>> round(bleu([\"a b c d e\"], [\"a b c d e\"]), 2)\n100.0");
   bind_metric(m, "chrf", &corpus_chrf,
               "chrF2 of a corpus in percent, as sacreBLEU computes it. Popovic 2015, section 2.");
   bind_metric(

@@ -206,8 +206,7 @@ transpose_a: a is [k, m]; transpose_b: b is [n, k]. Differentiable in both. Thro
       },
       nb::arg("x"), nb::arg("weight"), nb::arg("bias") = nb::none(),
       "weight (x - mean) / sqrt(variance + 1e-5) + bias over each row: x [..., d], weight [d], bias [d] or None -> "
-      "[..., "
-      "d]. Differentiable in x, weight and bias. Throws ShapeError. Ba et al. 2016, equation 4.");
+      "[..., d]. Differentiable in x, weight and bias. Throws ShapeError. Ba et al. 2016, equation 4.");
   m.def(
       "embedding",
       [](const std::vector<int32_t>& ids, const Tensor& table) {
