@@ -3,25 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <vector>
 
 #include "attune/kernels/attention_plan.h"
+#include "attune/ops/sequences.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
 namespace {
 
-std::vector<int32_t> offsets_of(const std::vector<int32_t>& lengths) {
-  std::vector<int32_t> offsets{0};
-  for (const int32_t length : lengths) offsets.push_back(offsets.back() + length);
-  return offsets;
-}
-
 // Self-attention of sequences of these lengths.
 struct Lengths {
   Lengths(const std::vector<int32_t>& lengths, int64_t heads, int64_t kv_heads)
-      : offsets(offsets_of(lengths)),
+      : offsets(Sequences::from_lengths(lengths).offsets()),
         q(normal({offsets.back(), heads, 2}, {})),
         k(normal({offsets.back(), kv_heads, 2}, {})),
         inputs{.q = {q, 0, heads, 2},

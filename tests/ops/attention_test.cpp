@@ -169,16 +169,9 @@ TEST(Attention, LongSequencesOnEveryTarget) {
   }
 }
 
-// Output and gradients.
-std::vector<Tensor> with_gradients(const Problem& problem) {
-  Problem p = problem;
-  for (Tensor* t : {&p.q, &p.k, &p.v}) {
-    *t = t->detach();
-    require_gradient(*t);
-  }
-  const Tensor out = attention(p.q, p.k, p.v, p.options);
-  backward(out, normal({out.size(0), out.size(1), out.size(2)}, {.dtype = out.dtype(), .seed = 40}));
-  return {out.detach(), gradient(p.q), gradient(p.k), gradient(p.v)};
+std::vector<Tensor> output_and_gradients(const Problem& p) {
+  return outputs_and_gradients([&](const std::vector<Tensor>& t) { return attention(t[0], t[1], t[2], p.options); },
+                               {p.q, p.k, p.v}, Cpu{});
 }
 
 TEST(Attention, SameBitsForEveryThreadCount) {
@@ -188,7 +181,7 @@ TEST(Attention, SameBitsForEveryThreadCount) {
   for (const auto& [name, p] : all) {
     const auto run = [&, &p = p](int n) {
       const ThreadScope threads(n);
-      return with_gradients(p);
+      return output_and_gradients(p);
     };
     const auto one = run(1);
     for (const int threads : {2, 3, 8}) {
@@ -226,7 +219,7 @@ TEST(Attention, SharedKeysGiveWhatCopiesOfThemGive) {
     Problem alone = p;
     alone.k = copied(p.k);
     alone.v = copied(p.v);
-    const auto found = with_gradients(p), expected = with_gradients(alone);
+    const auto found = output_and_gradients(p), expected = output_and_gradients(alone);
     EXPECT_TRUE(same_bits(found[0], expected[0])) << name;
     EXPECT_TRUE(same_bits(found[1], expected[1])) << name;
     EXPECT_LT(relative_error(found[2], summed(expected[2])), 1e-12) << name;

@@ -1,5 +1,4 @@
 #include "attune/ops/linear.h"
-#include "attune/kernels/matmul.h"
 
 #include <gtest/gtest.h>
 
@@ -9,24 +8,18 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/gemm/onednn_matmul.h"
-#include "attune/kernels/linear_gradient.h"
 #include "attune/ops/activation.h"
 #include "attune/ops/matmul.h"
 #include "attune/ops/panel_weight.h"
 #include "attune/ops/precision.h"
-#include "attune/tensor/dispatch.h"
+#include "tests/ops/activations.h"
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/run_command.h"
-#include "tests/support/targets.h"
 
 namespace attune {
 namespace {
-
-constexpr Activation kActivations[] = {Activation::none,      Activation::relu,         Activation::gelu,
-                                       Activation::gelu_tanh, Activation::gelu_sigmoid, Activation::silu,
-                                       Activation::tanh};
 
 // One number at a time.
 Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, Activation activation) {
@@ -263,30 +256,6 @@ TEST(Linear, ErrorsNameBothShapes) {
             "linear: weight [8, 512] gives 8 columns but bias has shape [9]");
 }
 
-TEST(Matmul, GradientForEveryTransposition) {
-  for (const bool ta : {false, true}) {
-    for (const bool tb : {false, true}) {
-      const Tensor a = normal(ta ? Shape{4, 3} : Shape{3, 4}, {.seed = 1});
-      const Tensor b = normal(tb ? Shape{5, 4} : Shape{4, 5}, {.seed = 2});
-      EXPECT_LT(
-          gradient_error(
-              [=](const std::vector<Tensor>& t) { return matmul(t[0], t[1], {.transpose_a = ta, .transpose_b = tb}); },
-              {a, b}),
-          1e-7);
-      const Tensor f64 = matmul(a, b, {.transpose_a = ta, .transpose_b = tb});
-      const Tensor f32 = matmul(a.to(DType::f32), b.to(DType::f32), {.transpose_a = ta, .transpose_b = tb});
-      EXPECT_LT(relative_error(f32.to(DType::f64), f64), 1e-6);
-    }
-  }
-}
-
-TEST(Matmul, InnerSizesMustAgree) {
-  EXPECT_EQ(message_of<ShapeError>([] {
-              matmul(Tensor::zeros({2, 3}), Tensor::zeros({4, 5}));
-            }),
-            "matmul: [2, 3] and [4, 5] have inner sizes 3 and 4");
-}
-
 TEST(LinearSideBySide, GradientMatchesFiniteDifferences) {
   const auto of_three = [](const std::vector<Tensor>& t) {
     return fused_linear(t[0], std::vector<LinearParameters>{{t[1], t[4]}, {t[2], t[5]}, {t[3], t[6]}});
@@ -364,52 +333,6 @@ TEST(Linear, DropoutIsThatOfTheOperation) {
   }
 }
 
-// dz and its column sums against one number at a time.
-template <class T, class Dy, class Dz>
-void expect_linear_gradient(const char* target, double tolerance) {
-  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 5}, {6, 16}, {200, 37}}) {
-    const Tensor dy = normal({rows, columns}, {.seed = 1}).to(dtype_of<Dy>);
-    const Tensor saved = normal({rows, columns}, {.seed = 2}).to(dtype_of<Dz>);
-    for (const bool relu : {false, true}) {
-      const auto [one, two] = with_one_and_two_threads([&, rows = rows, columns = columns] {
-        const Tensor dz = Tensor::empty({rows, columns}, {.dtype = dtype_of<Dz>});
-        const Tensor sums = Tensor::empty({columns}, {.dtype = dtype_of<T>});
-        linear_gradient(Cpu{}, {.dy = dy,
-                                .saved = relu ? saved : Tensor{},
-                                .activation = relu ? Activation::relu : Activation::none,
-                                .scale = 1.25,
-                                .dz = dz,
-                                .d_bias = sums});
-        return std::pair(dz, sums);
-      });
-      EXPECT_TRUE(same_bits(one.first, two.first) && same_bits(one.second, two.second)) << target;
-      const Tensor sums = Tensor::zeros({columns}, {.dtype = DType::f64});
-      for (int64_t i = 0; i < rows * columns; ++i) {
-        const double slope = !relu || static_cast<double>(saved.data<Dz>()[i]) > 0 ? 1.25 : 0;
-        const double dz = static_cast<double>(dy.data<Dy>()[i]) * slope;
-        ASSERT_EQ(static_cast<double>(one.first.template data<Dz>()[i]),
-                  static_cast<double>(static_cast<Dz>(static_cast<T>(dz))))
-            << target << " " << i;
-        sums.data<double>()[i % columns] += dz;
-      }
-      EXPECT_LT(relative_error(one.second.to(DType::f64), sums), tolerance) << target;
-    }
-  }
-}
-
-TEST(LinearGradient, EveryTargetAgreesWithAPlainLoop) {
-  for_each_target([](const char* target) {
-    expect_linear_gradient<float, float, float>(target, 1e-5);
-    expect_linear_gradient<double, double, double>(target, 1e-13);
-    expect_linear_gradient<float, float, bfloat16>(target, 1e-5);
-    expect_linear_gradient<float, bfloat16, bfloat16>(target, 1e-5);
-  });
-}
-
-constexpr double device_tolerance(DType dtype) {
-  return dtype == DType::f32 ? 1e-5 : 1e-12;
-}
-
 TEST(Linear, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const std::vector<Tensor> t{normal({2, 9, 8}, {.dtype = dtype, .seed = 1}),
@@ -457,59 +380,10 @@ TEST(Linear, RefusesTensorsOfTwoDevices) {
   EXPECT_THROW(matmul(x, w.to(Plain{}), {.transpose_b = true}), ShapeError);
 }
 
-TEST(LinearGradient, IsTheSameOnEveryDevice) {
-  struct Types {
-    DType dy, dz, d_bias;
-  };
-  for (const auto& [dy_type, dz_type, d_bias_type] : {Types{DType::f32, DType::f32, DType::f32},
-                                                      {DType::f64, DType::f64, DType::f64},
-                                                      {DType::f32, DType::bf16, DType::f32},
-                                                      {DType::bf16, DType::bf16, DType::f32}}) {
-    const Tensor dy = normal({70, 37}, {.seed = 1}).to(dy_type), saved = normal({70, 37}, {.seed = 2}).to(dz_type);
-    for (const Activation activation : kActivations) {
-      const auto run = [&, dz_type = dz_type, d_bias_type = d_bias_type](const Device& device) {
-        const Tensor dz = Tensor::empty({70, 37}, {dz_type, device}), sums = Tensor::empty({37}, {d_bias_type, device});
-        const LinearGradient arguments{.dy = dy.to(device),
-                                       .saved = activation == Activation::none ? Tensor{} : saved.to(device),
-                                       .activation = activation,
-                                       .scale = 1.25,
-                                       .dz = dz,
-                                       .d_bias = sums};
-        dispatch(device, [&](auto d) { linear_gradient(d, arguments); });
-        return std::pair(dz.to(Cpu{}), sums.to(Cpu{}));
-      };
-      const auto expected = run(Cpu{});
-      const double tolerance = dz_type == DType::bf16 ? 1.0 / 256 : device_tolerance(dz_type);
-      for (const Device& device : devices_under_test()) {
-        const auto found = run(device);
-        EXPECT_LT(relative_error(found.first, expected.first), tolerance) << static_cast<int>(activation);
-        EXPECT_LT(relative_error(found.second, expected.second), device_tolerance(d_bias_type));
-      }
-    }
-  }
-}
-
-TEST(Matmul, IsTheSameOnEveryDevice) {
-  for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const bool ta : {false, true}) {
-      for (const bool tb : {false, true}) {
-        const std::vector<Tensor> t{normal(ta ? Shape{40, 30} : Shape{30, 40}, {.dtype = dtype, .seed = 1}),
-                                    normal(tb ? Shape{50, 40} : Shape{40, 50}, {.dtype = dtype, .seed = 2})};
-        const auto product = [&](const std::vector<Tensor>& x) {
-          return matmul(x[0], x[1], {.transpose_a = ta, .transpose_b = tb});
-        };
-        EXPECT_LT(device_error(product, t), device_tolerance(dtype));
-      }
-    }
-  }
-}
-
 // Without AVX-512, or without oneDNN, the products of training are panel_matmul's.
 TEST(Linear, WithoutAvx512TheSameTestsPass) {
   if (!cpu::has_onednn_float32()) GTEST_SKIP() << "that is what all of them just did";
-  const CommandResult result = run_own_tests("Linear*-*WithoutAvx512*", "AVX2");
-  EXPECT_EQ(result.status, 0) << result.output;
-  EXPECT_EQ(result.output.find("exec,cpu,matmul"), std::string::npos) << "oneDNN's products were run";
+  expect_passes_without_avx512("Linear*-*WithoutAvx512*");
 }
 
 }  // namespace

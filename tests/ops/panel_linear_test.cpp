@@ -10,6 +10,7 @@
 
 #include "attune/ops/activation.h"
 #include "attune/ops/precision.h"
+#include "tests/ops/activations.h"
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
@@ -270,8 +271,7 @@ TEST(PanelLinear, IsTheSameOnEveryDevice) {
       std::fill_n(x.data<float>(), in, 0.0f);  // a row without a scale
       for (const Tensor& b : {random({50}, 3), Tensor{}}) {
         const Tensor bias = b.defined() ? b.to(device) : b;
-        for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                            Activation::gelu_sigmoid, Activation::silu, Activation::tanh})
+        for (const Activation activation : kActivations)
           expect_like_cpu(panel_linear(x.to(device), on_device, bias, activation), panel_linear(x, w, b, activation),
                           exact && (activation == Activation::none || activation == Activation::relu));
       }

@@ -17,6 +17,7 @@
 #include "attune/ops/linear.h"
 #include "attune/ops/matmul.h"
 #include "attune/ops/residual.h"
+#include "tests/ops/activations.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/run_command.h"
@@ -24,10 +25,6 @@
 
 namespace attune {
 namespace {
-
-constexpr Activation kActivations[] = {Activation::none,      Activation::relu,         Activation::gelu,
-                                       Activation::gelu_tanh, Activation::gelu_sigmoid, Activation::silu,
-                                       Activation::tanh};
 
 // Of 8 bits of precision: half a unit in the last place, and the sums of a few dozen such errors.
 constexpr double kRounding = 1.0 / 256;

@@ -11,10 +11,14 @@
 
 namespace attune {
 
-/// The devices that tests compare with the CPU: Plain, or the one that the environment variable ATTUNE_TEST_DEVICE
-/// names
-/// (`cuda`). If that cannot be used, all tests of the program are reported as skipped.
+/// The devices that tests compare with the CPU: the one that the environment variable ATTUNE_TEST_DEVICE names
+/// (`cuda`), else Plain. If this device cannot be used, every test of the program is skipped.
 std::vector<Device> devices_under_test();
+
+/// The largest relative error of a product that rounds each number to this type and adds in another order.
+constexpr double device_tolerance(DType dtype) {
+  return dtype == DType::f32 ? 1e-5 : 1e-12;
+}
 
 /// Copies of tensors on a device.
 inline std::vector<Tensor> copies_on(const Device& device, const std::vector<Tensor>& tensors) {

@@ -1,6 +1,7 @@
 #include "tests/support/run_command.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -177,6 +178,13 @@ CommandResult run_own_tests(const std::string& filter, const std::string& instru
   return run_command({"env", "-u", "GTEST_OUTPUT", "ONEDNN_MAX_CPU_ISA=" + instruction_set,
                       "DNNL_MAX_CPU_ISA=" + instruction_set, "ONEDNN_VERBOSE=1", "DNNL_VERBOSE=1",
                       std::filesystem::read_symlink("/proc/self/exe").string(), "--gtest_filter=" + filter});
+}
+
+void expect_passes_without_avx512(const std::string& filter) {
+  const CommandResult result = run_own_tests(filter, "AVX2");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(result.output.find("Running 0 tests"), std::string::npos) << "no test matches " << filter;
+  EXPECT_EQ(result.output.find("exec,cpu,matmul"), std::string::npos) << "oneDNN's products were run";
 }
 
 }  // namespace attune

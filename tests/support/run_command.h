@@ -56,6 +56,10 @@ CommandResult run_command(const std::vector<std::string>& arguments, const Comma
 /// says what it runs ("exec,cpu,matmul").
 CommandResult run_own_tests(const std::string& filter, const std::string& instruction_set);
 
+/// Expects that the tests of this program that `filter` names pass, with a oneDNN that knows no AVX-512 and runs no
+/// product.
+void expect_passes_without_avx512(const std::string& filter);
+
 /// The `attune` of this build with these arguments.
 inline std::vector<std::string> attune_command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), attune_binary());
