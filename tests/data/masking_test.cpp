@@ -8,6 +8,7 @@
 
 #include "attune/base/random.h"
 #include "attune/text/character_tokenizer.h"
+#include "tests/data/tokenizer_stub.h"
 #include "tests/support/errors.h"
 
 namespace attune {
@@ -149,23 +150,8 @@ TEST(MaskingOptions, TakesTheIdsOfATokenizer) {
   options.validate();
 }
 
-/// As a SentencePiece model without <pad>.
-class WithoutPad final : public Tokenizer {
- public:
-  WithoutPad() { special_.pad = special_.eos; }
-  Ids encode(std::string_view) const override { return {}; }
-  int32_t vocab_size() const override { return 9; }
-  std::string piece(int32_t) const override { return ""; }
-  std::string kind() const override { return "without pad"; }
-  std::string file_name() const override { return ""; }
-  void save(const std::filesystem::path&) const override {}
-
- private:
-  std::string join(const std::vector<int>&) const override { return ""; }
-};
-
 TEST(MaskingOptions, NeedsAPadOfItsOwn) {
-  EXPECT_EQ(message_of<ConfigError>([] { MaskingOptions::for_tokenizer(WithoutPad()); }),
+  EXPECT_EQ(message_of<ConfigError>([] { MaskingOptions::for_tokenizer(TokenizerStub({.pad = 3, .eos = 3})); }),
             "the tokenizer has no <pad> of its own, which masking needs in place of [MASK]");
 }
 

@@ -6,26 +6,13 @@
 #include <algorithm>
 
 #include "attune/text/whitespace_tokenizer.h"
+#include "tests/data/tokenizer_stub.h"
 #include "tests/support/errors.h"
 
 namespace attune {
 namespace {
 
 using ::testing::HasSubstr;
-
-class WithoutUnknown final : public Tokenizer {
- public:
-  WithoutUnknown() { special_.unk = -1; }
-  std::vector<int32_t> encode(std::string_view) const override { return {}; }
-  int32_t vocab_size() const override { return 9; }
-  std::string piece(int32_t) const override { return ""; }
-  std::string kind() const override { return "without unk"; }
-  std::string file_name() const override { return ""; }
-  void save(const std::filesystem::path&) const override {}
-
- private:
-  std::string join(const std::vector<int>&) const override { return ""; }
-};
 
 class WordDropoutTest : public ::testing::Test {
  protected:
@@ -68,10 +55,11 @@ TEST_F(WordDropoutTest, TheTwoSidesOfAPairHaveDrawsOfTheirOwn) {
 }
 
 TEST_F(WordDropoutTest, NeedsAnUnknownToken) {
+  const TokenizerStub without_unknown({.unk = -1});
   std::vector<int32_t> tokens = text_;
-  EXPECT_THAT(message_of<ConfigError>([&] { WordDropout(0.3, 1, 1).hide(tokens, WithoutUnknown()); }),
-              HasSubstr("train.word_dropout = 0.3: the tokenizer (without unk) has no unknown token"));
-  WordDropout(0, 1, 1).hide(tokens, WithoutUnknown());
+  EXPECT_THAT(message_of<ConfigError>([&] { WordDropout(0.3, 1, 1).hide(tokens, without_unknown); }),
+              HasSubstr("train.word_dropout = 0.3: the tokenizer (stub) has no unknown token"));
+  WordDropout(0, 1, 1).hide(tokens, without_unknown);
   EXPECT_EQ(tokens, text_);
 }
 

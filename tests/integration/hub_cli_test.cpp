@@ -258,15 +258,7 @@ TEST(HubCli, AQuantizedFolderIsAModel) {
 // With its pooling, and nearly the vectors of the folder that it was made from.
 TEST(HubCli, AQuantizedEncoderEmbeds) {
   const TemporaryFolder folder;
-  std::filesystem::copy(model("bert-classifier"), folder / "hub", std::filesystem::copy_options::recursive);
-  Json config = read_json_file(folder / "hub" / "config.json");
-  config["architectures"] = {"BertModel"};
-  write_json_file(folder / "hub" / "config.json", config);
-  const SafetensorsReader reader(model("bert-classifier") / "model.safetensors");
-  std::vector<NamedTensor> tensors;
-  for (const std::string& name : reader.names())
-    if (!name.starts_with("classifier.")) tensors.push_back({name, reader.load(name)});
-  write_safetensors(folder / "hub" / "model.safetensors", tensors);
+  write_small_embedder(folder / "hub");
   write_embedding_settings(folder / "hub", {.pooling = {TextPooling::cls, TextPooling::mean}, .max_tokens = 6});
   output_of({"quantize", (folder / "hub").string(), "--out", (folder / "int8").string()});
   const auto vector = [&](const std::string& name, const std::string& text) {

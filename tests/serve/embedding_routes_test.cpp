@@ -4,32 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "attune/inference/embedder.h"
-#include "attune/io/json_file.h"
-#include "attune/io/safetensors.h"
 #include "attune/text/tokenizer.h"
 #include "tests/serve/service_fixture.h"
-#include "tests/support/paths.h"
 
 namespace attune::serve {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A BERT of the hub without its classifier.
-void write_small_embedder(const std::filesystem::path& folder) {
-  const std::filesystem::path from = source_dir() / "tests/hub/models/bert-classifier";
-  make_directories(folder);
-  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
-    std::filesystem::copy_file(from / file, folder / file);
-  Json config = read_json_file(from / "config.json");
-  config["architectures"] = Json::array({"BertModel"});
-  write_json_file(folder / "config.json", config);
-  const SafetensorsReader reader(from / "model.safetensors");
-  std::vector<NamedTensor> tensors;
-  for (const std::string& name : reader.names())
-    if (!name.starts_with("classifier.")) tensors.push_back({name, reader.load(name)});
-  write_safetensors(folder / "model.safetensors", tensors);
-}
 
 class EmbeddingRoutes : public ::testing::Test {
  protected:

@@ -5,11 +5,16 @@
 #include <sstream>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/random.h"
 #include "attune/demo/corpus.h"
+#include "attune/io/json_file.h"
+#include "attune/io/safetensors.h"
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
+#include "tests/support/paths.h"
 
 namespace attune {
 namespace {
@@ -86,6 +91,21 @@ void write_small_classifier(const std::filesystem::path& folder, uint64_t seed) 
   const auto model = build_encoder_classifier(config, seed);
   make_decided(*model, seed);
   save_model_folder(folder, *model, *tokenizer, 24);
+}
+
+void write_small_embedder(const std::filesystem::path& folder) {
+  const std::filesystem::path from = source_dir() / "tests/hub/models/bert-classifier";
+  make_directories(folder);
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+    std::filesystem::copy_file(from / file, folder / file);
+  Json config = read_json_file(from / "config.json");
+  config["architectures"] = Json::array({"BertModel"});
+  write_json_file(folder / "config.json", config);
+  const SafetensorsReader reader(from / "model.safetensors");
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : reader.names())
+    if (!name.starts_with("classifier.")) tensors.push_back({name, reader.load(name)});
+  write_safetensors(folder / "model.safetensors", tensors);
 }
 
 std::string joined(const std::vector<std::string>& lines) {

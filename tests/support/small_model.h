@@ -28,6 +28,9 @@ void write_small_language_model(const std::filesystem::path& folder, TextUnit te
 /// A classifier of the labels "bad", "good" and "so so" that reads at most 24 tokens.
 void write_small_classifier(const std::filesystem::path& folder, uint64_t seed = 1);
 
+/// A model of embeddings: a BERT of tests/hub/models without its classifier.
+void write_small_embedder(const std::filesystem::path& folder);
+
 /// The lines, each with its end.
 std::string joined(const std::vector<std::string>& lines);
 /// The lines without their ends.

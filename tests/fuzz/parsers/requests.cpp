@@ -4,32 +4,13 @@
 #include <semaphore>
 
 #include "attune/base/file.h"
-#include "attune/io/json_file.h"
-#include "attune/io/safetensors.h"
 #include "attune/serve/routes.h"
 #include "attune/serve/service.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
-#include "tests/support/paths.h"
 #include "tests/support/small_model.h"
 
 namespace attune::serve {
 namespace {
-
-// A model of embeddings: a BERT of the hub without its classifier.
-void write_embedder(const std::filesystem::path& folder) {
-  const std::filesystem::path from = source_dir() / "tests/hub/models/bert-classifier";
-  make_directories(folder);
-  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
-    std::filesystem::copy_file(from / file, folder / file);
-  Json config = read_json_file(from / "config.json");
-  config["architectures"] = Json::array({"BertModel"});
-  write_json_file(folder / "config.json", config);
-  const SafetensorsReader reader(from / "model.safetensors");
-  std::vector<NamedTensor> tensors;
-  for (const std::string& name : reader.names())
-    if (!name.starts_with("classifier.")) tensors.push_back({name, reader.load(name)});
-  write_safetensors(folder / "model.safetensors", tensors);
-}
 
 std::unique_ptr<Service> make_service() {
   ServeConfig config;
@@ -41,7 +22,7 @@ std::unique_ptr<Service> make_service() {
   write_file(fuzz::folder() / "lm" / "chat_template.jinja",
              "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
   write_small_classifier(fuzz::folder() / "topics");
-  write_embedder(fuzz::folder() / "embed");
+  write_small_embedder(fuzz::folder() / "embed");
   auto service = std::make_unique<Service>(config, nullptr);
   service->load();
   return service;
