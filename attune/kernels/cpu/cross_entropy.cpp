@@ -155,20 +155,6 @@ HWY_EXPORT(LossAndGradientRows32);
 HWY_EXPORT(LossAndGradientRows64);
 HWY_EXPORT(LossAndGradientRows16);
 
-using Gradient32 = CrossEntropyGradient<float>;
-using Gradient64 = CrossEntropyGradient<double>;
-using Gradient16 = CrossEntropyGradient<bfloat16>;
-
-void loss_and_gradient_rows(const CrossEntropyPointers<float>& in, const Gradient32& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(LossAndGradientRows32)(in, out, begin, end);
-}
-void loss_and_gradient_rows(const CrossEntropyPointers<double>& in, const Gradient64& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(LossAndGradientRows64)(in, out, begin, end);
-}
-void loss_and_gradient_rows(const CrossEntropyPointers<float>& in, const Gradient16& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(LossAndGradientRows16)(in, out, begin, end);
-}
-
 }  // namespace
 
 void cross_entropy_forward(Cpu, const CrossEntropyInputs& in, const Tensor& results) {
@@ -196,8 +182,10 @@ void cross_entropy_loss(Cpu, const CrossEntropyInputs& in, double scale, const T
   with_gradient_types("cross_entropy", in.logits, d_logits, [&]<class T, class Out>(T, Out) {
     const CrossEntropyPointers<T> rows = cross_entropy_pointers<T>(in, results);
     const CrossEntropyGradient<Out> out{.scale = scale, .d_logits = d_logits.data<Out>()};
-    parallel_for(rows.rows, row_grain(rows.columns),
-                 [&](int64_t begin, int64_t end) { loss_and_gradient_rows(rows, out, begin, end); });
+    const auto run =
+        for_types<T, Out>(HWY_DYNAMIC_DISPATCH(LossAndGradientRows32), HWY_DYNAMIC_DISPATCH(LossAndGradientRows64),
+                          HWY_DYNAMIC_DISPATCH(LossAndGradientRows16));
+    parallel_for(rows.rows, row_grain(rows.columns), [&](int64_t begin, int64_t end) { run(rows, out, begin, end); });
   });
 }
 

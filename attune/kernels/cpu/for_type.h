@@ -1,7 +1,9 @@
 #pragma once
-// Kernels that Highway compiles under one name for float and another one for double.
+// Kernels that Highway compiles under one name for float and another one for double, some also for bfloat16.
 
 #include <type_traits>
+
+#include "attune/tensor/dtype.h"
 
 namespace attune {
 
@@ -14,6 +16,18 @@ auto for_type(OfFloat* of_float, [[maybe_unused]] OfDouble* of_double) {
     return of_float;
   } else {
     return of_double;
+  }
+}
+
+/// The same by the type of what is written, Out, which is T or, of float, bfloat16.
+template <class T, class Out, class OfFloat, class OfDouble, class OfBfloat16>
+auto for_types(OfFloat* of_float, OfDouble* of_double, [[maybe_unused]] OfBfloat16* of_bfloat16) {
+  if constexpr (std::is_same_v<Out, bfloat16>) {
+    static_assert(std::is_same_v<T, float>);
+    return of_bfloat16;
+  } else {
+    static_assert(std::is_same_v<T, Out>);
+    return for_type<T>(of_float, of_double);
   }
 }
 

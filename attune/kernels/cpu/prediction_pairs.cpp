@@ -150,20 +150,6 @@ HWY_EXPORT(PairGradientRows32);
 HWY_EXPORT(PairGradientRows64);
 HWY_EXPORT(PairGradientRows16);
 
-using PairGradient32 = CrossEntropyGradient<float>;
-using PairGradient64 = CrossEntropyGradient<double>;
-using PairGradient16 = CrossEntropyGradient<bfloat16>;
-
-void pair_gradient_rows(const PairPointers<float>& pairs, const PairGradient32& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(PairGradientRows32)(pairs, out, begin, end);
-}
-void pair_gradient_rows(const PairPointers<double>& pairs, const PairGradient64& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(PairGradientRows64)(pairs, out, begin, end);
-}
-void pair_gradient_rows(const PairPointers<float>& pairs, const PairGradient16& out, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(PairGradientRows16)(pairs, out, begin, end);
-}
-
 template <class T>
 PairPointers<T> pair_pointers(const PredictionPairs& pairs) {
   return {.in = cross_entropy_pointers<T>(pairs.in, pairs.results), .weight = pairs.weight};
@@ -184,8 +170,11 @@ void pair_gradients(Cpu, const PredictionPairs& pairs, double scale, const Tenso
   with_gradient_types("prediction_pairs", pairs.in.logits, d_logits, [&]<class T, class Out>(T, Out) {
     const PairPointers<T> rows = pair_pointers<T>(pairs);
     const CrossEntropyGradient<Out> out{.scale = scale, .d_logits = d_logits.data<Out>()};
+    const auto run =
+        for_types<T, Out>(HWY_DYNAMIC_DISPATCH(PairGradientRows32), HWY_DYNAMIC_DISPATCH(PairGradientRows64),
+                          HWY_DYNAMIC_DISPATCH(PairGradientRows16));
     parallel_for(rows.pairs(), row_grain(2 * rows.in.columns),
-                 [&](int64_t begin, int64_t end) { pair_gradient_rows(rows, out, begin, end); });
+                 [&](int64_t begin, int64_t end) { run(rows, out, begin, end); });
   });
 }
 
