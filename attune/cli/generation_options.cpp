@@ -19,7 +19,8 @@ void GenerationOptions::add_to(CLI::App& command) {
   command.add_option(
       "--early-stopping", early_stopping,
       "When the search ends. bound: nothing better can come; first: beam-size translations are finished; "
-      "patience: patience * beam-size are [the model's]");
+      "patience: patience * beam-size are; heuristic: beam-size are, and no unfinished one scores above the worst of "
+      "them at its present length [the model's]");
   command.add_option("--patience", patience, "Factor of --early-stopping patience [the model's]");
   command.add_option("--beam-groups", beam_groups, "Groups of diverse beam search; divides the beam [the model's]");
   command.add_option("--diversity-penalty", diversity_penalty,

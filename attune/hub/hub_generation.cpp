@@ -12,9 +12,17 @@ namespace attune {
 namespace {
 
 // What would change an output and is not known here.
-constexpr std::array kNotSupported = {"force_words_ids", "constraints",        "forced_decoder_ids",
-                                      "sequence_bias",   "penalty_alpha",      "exponential_decay_length_penalty",
-                                      "stop_strings",    "watermarking_config"};
+constexpr std::array kNotSupported = {"force_words_ids",
+                                      "constraints",
+                                      "forced_decoder_ids",
+                                      "sequence_bias",
+                                      "penalty_alpha",
+                                      "exponential_decay_length_penalty",
+                                      "stop_strings",
+                                      "watermarking_config",
+                                      "top_h",
+                                      "dola_layers",
+                                      "max_time"};
 
 // An id, or -1.
 int64_t token_of(const HubConfig& hub, std::string_view field) {
@@ -25,7 +33,7 @@ int64_t token_of(const HubConfig& hub, std::string_view field) {
 
 EarlyStopping early_stopping_of(const HubConfig& hub) {
   if (!hub.has_text("early_stopping"))
-    return hub.flag("early_stopping", false) ? EarlyStopping::first : EarlyStopping::bound;
+    return hub.flag("early_stopping", false) ? EarlyStopping::first : EarlyStopping::heuristic;
   if (hub.text("early_stopping") != "never") hub.refuse("early_stopping", "needs true, false or \"never\"");
   return EarlyStopping::bound;
 }
@@ -74,6 +82,7 @@ void refuse_unknown_searches(const HubConfig& hub) {
   for (const char* field : kNotSupported)
     if (hub.has(field)) hub.refuse(field, "is not supported");
   hub.require("encoder_no_repeat_ngram_size", 0);
+  hub.require("token_healing", false);
   for (const char* field : {"encoder_repetition_penalty", "typical_p", "guidance_scale"}) hub.require(field, 1.0);
   for (const char* field : {"epsilon_cutoff", "eta_cutoff"}) hub.require(field, 0.0);
 }
@@ -90,6 +99,7 @@ void read(GenerationConfig& g, const HubConfig& hub, const HubConfig& config) {
   g.no_repeat_ngram_size = hub.integer("no_repeat_ngram_size", 0);
   g.repetition_penalty = hub.number("repetition_penalty", 1);
   g.penalize_log_probabilities = true;
+  g.renormalize_logits = hub.flag("renormalize_logits", false);
   g.rank_unfinished = true;
   set_lengths(g, hub);
   set_tokens(g, hub, config);
@@ -171,7 +181,11 @@ Json hub_generation_of(const GenerationConfig& settings, const SpecialIds& speci
   json["num_beams"] = g.beam_size;
   json["max_new_tokens"] = g.max_length;
   if (g.min_length > 0) json["min_new_tokens"] = g.min_length;
-  if (g.beam_size > 1) json["early_stopping"] = g.early_stopping == EarlyStopping::bound ? Json("never") : Json(true);
+  if (g.renormalize_logits) json["renormalize_logits"] = true;
+  if (g.beam_size > 1) {
+    const bool bound = g.early_stopping == EarlyStopping::bound;
+    json["early_stopping"] = bound ? Json("never") : Json(g.early_stopping != EarlyStopping::heuristic);
+  }
   if (g.beam_groups > 1) json.update({{"num_beam_groups", g.beam_groups}, {"diversity_penalty", g.diversity_penalty}});
   const bool power = g.length_normalization == LengthNormalization::power || g.length_penalty == 0;
   if (power) json["length_penalty"] = g.length_penalty;

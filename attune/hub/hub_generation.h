@@ -12,11 +12,9 @@
 namespace attune {
 
 /// How an encoder-decoder of the hub searches for outputs: by generation_config.json of the folder, or, in older
-/// folders without it, by `config`, its config.json. Outputs are searched for and ranked as by transformers, but for
-///   - max_length: 256 tokens, and not 20, where the files name no limit
-///   - early_stopping = false: the search goes on until no better output can come
-/// The start and the ends come from config.json where generation_config.json has none. Throws FileError, and
-/// ConfigError naming a field that is not supported.
+/// folders without it, by `config`, its config.json. Outputs are searched for and ranked as by transformers, but have
+/// at most 256 tokens, and not 20, where the files name no limit. The start and the ends come from config.json where
+/// generation_config.json has none. Throws FileError, and ConfigError naming a field that is not supported.
 GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config);
 
 /// How a language model of the hub continues a text, from the same files. The likeliest token is taken where they do

@@ -52,7 +52,8 @@ struct CandidateRules {
 struct CandidateQuery {
   int64_t count = 1;                       // how many of the most probable
   std::span<const int32_t> excluded = {};  // ascending
-  const CandidateRules* rules = nullptr;   // null: none
+  bool renormalize = false;                // whether excluded tokens lose their share of the probability
+  const CandidateRules* rules = nullptr;   // null: none; where they ask for `only_wanted`, nothing is renormalised
   /// These tokens, each once, first become less probable: their logits are divided by `penalty` where they are
   /// positive, and multiplied by it elsewhere. Source: Keskar et al. 2019.
   std::span<const int32_t> penalized = {};
@@ -74,11 +75,11 @@ struct CandidateJob {
 };
 
 /// Writes the most probable tokens of each row into its room, in descending order, equal ones by ascending id. Excluded
-/// tokens are left out but keep their share of the probability; tokens of probability 0 are left out too, so there may
-/// be fewer than `count`. `found` is how many there are, or -1 if the row is no distribution: a logit is NaN or
-/// +infinity, or all are minus infinity. All rows are on one device and have one dtype; a row has one job. Wanted and
-/// penalized tokens are below the row's size. On the CPU this runs in the caller's thread: the caller divides the jobs
-/// among its threads. Other devices do all jobs of a call at once.
+/// tokens are left out, but keep their share of the probability unless the query renormalises; tokens of probability 0
+/// are left out too, so there may be fewer than `count`. `found` is how many there are, or -1 if the row is no
+/// distribution: a logit is NaN or +infinity, or all are minus infinity. All rows are on one device and have one dtype;
+/// a row has one job. Wanted and penalized tokens are below the row's size. On the CPU this runs in the caller's
+/// thread: the caller divides the jobs among its threads. Other devices do all jobs of a call at once.
 void top_candidates(Cpu, std::span<CandidateJob> jobs);
 void top_candidates(Plain, std::span<CandidateJob> jobs);
 void top_candidates(Cuda, std::span<CandidateJob> jobs);
@@ -90,6 +91,11 @@ inline std::span<const int32_t> excluded_of(const CandidateQuery& query, std::ve
   merged.insert(merged.end(), query.rules->excluded.begin(), query.rules->excluded.end());
   std::sort(merged.begin(), merged.end());
   return merged;
+}
+
+/// Whether excluded tokens become impossible before the probabilities of the row are formed.
+inline bool renormalizes(const CandidateQuery& query) {
+  return query.renormalize && (query.rules == nullptr || !query.rules->only_wanted);
 }
 
 /// Appends the wanted tokens that are not among the first `count` candidates of a row. `log_probability` takes a token;

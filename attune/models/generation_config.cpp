@@ -36,6 +36,8 @@ void GenerationConfig::validate() const {
   check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, 64);
   if (!(repetition_penalty > 0 && repetition_penalty <= 100))
     fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);
+  if (renormalize_logits && beam_size > 1 && penalize_log_probabilities && repetition_penalty != 1)
+    fail<ConfigError>("renormalize_logits = true: needs repetition_penalty = 1 or penalize_log_probabilities = false");
   check_token("start_token", start_token, -1);
   check_token("forced_first_token", forced_first_token, -1);
   check_token("forced_last_token", forced_last_token, -1);

@@ -25,12 +25,17 @@ enum class EarlyStopping {
   bound,     // when no live hypothesis can score above the worst result: finds the same as a search up to the limit
   first,     // when beam_size outputs are finished, like early_stopping = True of Hugging Face
   patience,  // when `patience` * beam_size outputs are finished, Kasai et al. 2022
+  /// When beam_size outputs are finished and no live hypothesis scores above the worst of them at the length that it
+  /// has, like early_stopping = False of Hugging Face. A longer one may have come to score above it.
+  heuristic,
 };
 
 template <>
 struct EnumNames<EarlyStopping> {
-  static constexpr std::pair<EarlyStopping, const char*> values[] = {
-      {EarlyStopping::bound, "bound"}, {EarlyStopping::first, "first"}, {EarlyStopping::patience, "patience"}};
+  static constexpr std::pair<EarlyStopping, const char*> values[] = {{EarlyStopping::bound, "bound"},
+                                                                     {EarlyStopping::first, "first"},
+                                                                     {EarlyStopping::patience, "patience"},
+                                                                     {EarlyStopping::heuristic, "heuristic"}};
 };
 
 struct GenerationConfig {
@@ -51,6 +56,10 @@ struct GenerationConfig {
   /// Whether this penalty multiplies log probabilities, as transformers does in beam search, and not logits as in the
   /// paper; where beam_size is 1 it is always the logits. The text is the prompt with the output.
   bool penalize_log_probabilities = false;
+
+  /// Whether tokens that are left out (suppressed ones, eos before min_length, n-grams that would repeat) lose their
+  /// share of the probability, so that the log probabilities of a step are those of the tokens that are left.
+  bool renormalize_logits = false;
 
   /// Whether an output that the length limit cuts off ranks by its score alone, as in transformers; else it comes after
   /// all that have ended.
@@ -99,6 +108,7 @@ void visit_fields(GenerationConfig& c, FieldVisitor& v) {
   v("no_repeat_ngram_size", c.no_repeat_ngram_size);
   v("repetition_penalty", c.repetition_penalty);
   v("penalize_log_probabilities", c.penalize_log_probabilities);
+  v("renormalize_logits", c.renormalize_logits);
   v("rank_unfinished", c.rank_unfinished);
   v("start_token", c.start_token);
   v("eos_tokens", c.eos_tokens);

@@ -271,7 +271,8 @@ constexpr KeyHelp kHelp[] = {
     {"generation.coverage_penalty", "beta of Wu et al. 2016, equation 14; 0: none", ""},
     {"generation.early_stopping",
      "bound: when nothing can become better; first: when beam_size outputs are finished; "
-     "patience: when patience times as many are",
+     "patience: when patience times as many are; heuristic: when beam_size are, and no unfinished one scores above the "
+     "worst of them at its present length",
      ""},
     {"generation.patience", "Factor of early_stopping = \"patience\"", ""},
     {"generation.beam_groups", "Groups of diverse beam search; divides beam_size", ""},
@@ -281,6 +282,7 @@ constexpr KeyHelp kHelp[] = {
     {"generation.repetition_penalty", "Above 1: tokens that the text has are less likely", ""},
     {"generation.penalize_log_probabilities",
      "With several beams, repetition_penalty multiplies log probabilities instead of logits", ""},
+    {"generation.renormalize_logits", "Tokens that are left out lose their share of the probability", ""},
     {"generation.rank_unfinished", "Outputs that the length limit cuts off rank by their score alone", ""},
     {"generation.start_token", "What the decoder reads first; -1: bos", ""},
     {"generation.eos_tokens", "Each of them ends an output; none: eos", ""},

@@ -32,7 +32,7 @@ class TranslateOptions(CallOptions, total=False):
     max_length_ratio: float
     max_length_offset: int
     coverage_penalty: float
-    early_stopping: Literal["bound", "first", "patience"]
+    early_stopping: Literal["bound", "first", "patience", "heuristic"]
     patience: float
     beam_groups: int
     diversity_penalty: float
@@ -40,6 +40,7 @@ class TranslateOptions(CallOptions, total=False):
     no_repeat_ngram_size: int
     repetition_penalty: float
     penalize_log_probabilities: bool
+    renormalize_logits: bool
     rank_unfinished: bool
     start_token: int
     eos_tokens: list[int]

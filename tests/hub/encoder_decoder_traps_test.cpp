@@ -7,6 +7,7 @@
 #include <map>
 
 #include "attune/autograd/graph.h"
+#include "attune/hub/families.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
 #include "attune/models/transformer.h"
@@ -193,8 +194,38 @@ TEST(EncoderDecoderTraps, T5RefusesADistanceThatItsBucketsReach) {
 }
 
 TEST(EncoderDecoderTraps, T5RefusesAnActivationByItsField) {
-  const Copy copy("t5", [](Json& c) { c["feed_forward_proj"] = "gated-maxout"; });
-  EXPECT_NE(copy.refusal().find("feed_forward_proj"), std::string::npos) << copy.refusal();
+  const Copy copy("t5", [](Json& c) {
+    c["feed_forward_proj"] = "gated-maxout";
+    c.erase("dense_act_fn");
+  });
+  EXPECT_NE(copy.refusal().find("feed_forward_proj = \"maxout\""), std::string::npos) << copy.refusal();
+  const Copy later("t5", [](Json& c) { c["dense_act_fn"] = "maxout"; });
+  EXPECT_NE(later.refusal().find("dense_act_fn = \"maxout\""), std::string::npos) << later.refusal();
+}
+
+// transformers makes these fields of feed_forward_proj, and then takes what the file has.
+TEST(EncoderDecoderTraps, T5TakesItsActivationFromTheLaterFields) {
+  const auto activation = [](const char* name, const Json& later) {
+    Json json = {{"model_type", "t5"}, {"vocab_size", 8}, {"d_model", 8}, {"num_heads", 2},
+                 {"d_kv", 4},          {"num_layers", 1}, {"d_ff", 8},    {"feed_forward_proj", name}};
+    json.update(later);
+    const HubConfig config(json, "config.json");
+    const HubTensors tensors(source_dir() / "tests/hub/models/t5", "");
+    return t5_family()
+        .translate(
+            {.config = config, .tensors = tensors, .architecture = Architecture::encoder_decoder, .class_name = ""})
+        .activation;
+  };
+  EXPECT_EQ(activation("gated-gelu", Json::object()), FeedForwardActivation::geglu_tanh);
+  EXPECT_EQ(activation("gated-gelu", {{"dense_act_fn", "gelu"}}), FeedForwardActivation::geglu);
+  EXPECT_EQ(activation("relu", {{"dense_act_fn", "silu"}, {"is_gated_act", true}}), FeedForwardActivation::swiglu);
+}
+
+TEST(EncoderDecoderTraps, TheFirstFilesOfBartHaveANumberForNothing) {
+  const Copy old("bart", {}, [](Tensors& t) {
+    for (const char* name : {"model.encoder.version", "model.decoder.version"}) t[name] = Tensor::full({1}, 3);
+  });
+  EXPECT_EQ(old.logits(), Copy("bart").logits());
 }
 
 TEST(EncoderDecoderTraps, DeepSeekWithoutExpertsInAnyLayerIsDense) {
@@ -239,6 +270,7 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
                           {"num_beams", 4},
                           {"max_length", 64},
                           {"length_penalty", 0.8},
+                          {"renormalize_logits", true},
                           {"early_stopping", true}});
   const GenerationConfig g = copy.generation();
   EXPECT_EQ(g.start_token, 5);
@@ -250,6 +282,7 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
   EXPECT_EQ(g.beam_size, 4);
   EXPECT_EQ(g.max_length, 63);  // without the start token
   EXPECT_EQ(g.length_penalty, 0.8);
+  EXPECT_TRUE(g.renormalize_logits);
   EXPECT_EQ(g.early_stopping, EarlyStopping::first);
 }
 
@@ -264,6 +297,7 @@ TEST(EncoderDecoderTraps, WithoutGenerationConfigTheConfigSaysIt) {
   EXPECT_EQ(g.suppressed_tokens, std::vector<int64_t>{2});
   EXPECT_EQ(g.beam_size, 6);
   EXPECT_EQ(g.max_length, 511);
+  EXPECT_EQ(g.early_stopping, EarlyStopping::heuristic);
 }
 
 TEST(EncoderDecoderTraps, GenerationConfigRefusesByName) {
@@ -277,6 +311,9 @@ TEST(EncoderDecoderTraps, GenerationConfigRefusesByName) {
   EXPECT_NE(refusal({{"bad_words_ids", Json::parse("[[3, 4]]")}}).find("bad_words_ids"), std::string::npos);
   EXPECT_NE(refusal({{"num_beams", 0}}).find("num_beams = 0"), std::string::npos);
   EXPECT_NE(refusal({{"length_penalty", -2.0}}).find("length_penalty = -2"), std::string::npos);
+  EXPECT_NE(refusal({{"renormalize_logits", true}, {"repetition_penalty", 1.2}, {"num_beams", 4}})
+                .find("needs repetition_penalty = 1"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ def randomise(model, seed):
     torch.manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if not parameter.requires_grad:
+                continue  # sinusoids, which are in no file
             norm = "norm" in name.lower() and name.endswith("weight") and parameter.dim() == 1
             parameter.copy_((1.0 if norm else 0.0) + 0.2 * torch.randn_like(parameter))
         parameters = dict(model.named_parameters(remove_duplicate=False))
@@ -57,7 +59,10 @@ def expected_of(model, ids, mask):
                 break
         if model.can_generate():
             search = {"max_new_tokens": NEW_TOKENS, "do_sample": False}
-            for name, more in (("greedy", {"num_beams": 1}), ("beam_4", {"num_beams": 4, "early_stopping": True})):
+            beams = {"beam_4": True, "beam_4_heuristic": False} if model.config.is_encoder_decoder else {"beam_4": True}
+            ways = {"greedy": {"num_beams": 1}}
+            ways |= {name: {"num_beams": 4, "early_stopping": early} for name, early in beams.items()}
+            for name, more in ways.items():
                 tokens[name] = [model.generate(i, attention_mask=m, **search, **more)[0].tolist() for i, m in rows]
     return tensors, tokens
 

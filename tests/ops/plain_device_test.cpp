@@ -129,10 +129,11 @@ TEST(PlainDevice, TopCandidates) {
       jobs.push_back({.row = {x, static_cast<int64_t>(row), 50},
                       .query = {.count = 4, .excluded = excluded, .rules = &rules[row]},
                       .room = lists.room(row)});
-    for (size_t row = 3; row < 5; ++row)
-      jobs.push_back({.row = {y, static_cast<int64_t>(row) - 3, 20},
-                      .query = {.count = 6, .penalized = seen, .penalty = 2},
-                      .room = lists.room(row)});
+    for (size_t row = 3; row < 5; ++row)  // the second one without the share of what is left out
+      jobs.push_back(
+          {.row = {y, static_cast<int64_t>(row) - 3, 20},
+           .query = {.count = 6, .excluded = excluded, .renormalize = row == 4, .penalized = seen, .penalty = 2},
+           .room = lists.room(row)});
     dispatch(x.device(), [&](auto device) { top_candidates(device, jobs); });
     for (size_t row = 0; row < jobs.size(); ++row) {
       EXPECT_GE(jobs[row].found, 0);

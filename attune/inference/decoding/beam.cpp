@@ -81,8 +81,10 @@ CandidateRules Beam::rules(int64_t row) const {
 bool Beam::stopped(const Group& group) const {
   const GenerationConfig& g = options_.generation;
   if (group.live.empty()) return true;
-  if (g.beam_size == 1 && g.early_stopping == EarlyStopping::bound) return !group.finished.empty();  // greedy search
-  if (g.early_stopping == EarlyStopping::bound || static_cast<int64_t>(group.finished.size()) < wanted()) return false;
+  const bool bound = g.early_stopping == EarlyStopping::bound, heuristic = g.early_stopping == EarlyStopping::heuristic;
+  if (g.beam_size == 1 && (bound || heuristic)) return !group.finished.empty();  // greedy search
+  if (bound || static_cast<int64_t>(group.finished.size()) < wanted()) return false;
+  if (heuristic) return best_of(group) / g.length_divisor(length_) <= group.finished.back().score;
   const double enough = static_cast<double>(width()) * (g.early_stopping == EarlyStopping::first ? 1 : g.patience);
   return static_cast<double>(group.finished_count) >= enough;
 }
@@ -96,9 +98,13 @@ bool Beam::hopeless(const Group& group, double log_probability) const {
 
 // What lives still costs later groups its tokens.
 bool Beam::settled(const Group& group) const {
+  return hopeless(group, best_of(group));
+}
+
+double Beam::best_of(const Group& group) {
   double best = -std::numeric_limits<double>::infinity();
   for (const Live& live : group.live) best = std::max(best, live.log_probability);
-  return hopeless(group, best);
+  return best;
 }
 
 bool Beam::done() const {

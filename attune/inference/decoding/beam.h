@@ -74,9 +74,14 @@ class Beam {
   bool at_begin() const { return length_ == (options_.generation.forced_first_token >= 0 ? 1 : 0); }
   bool ends(const Extension& e) const { return special_.ends_with(e.candidate.token); }
   int64_t width() const { return options_.generation.beam_size / options_.generation.beam_groups; }
-  int64_t wanted() const { return std::min(options_.n_best, width()); }
+  // How many finished ones a group keeps.
+  int64_t wanted() const {
+    const bool all = options_.generation.early_stopping == EarlyStopping::heuristic;
+    return all ? width() : std::min(options_.n_best, width());
+  }
   bool stopped(const Group& group) const;
   bool settled(const Group& group) const;
+  static double best_of(const Group& group);  // the log probability of its likeliest live hypothesis
   bool hopeless(const Group& group, double log_probability) const;
   void rank(const std::vector<Live>& lives, const StepResult& step);
   void advance_group(Group& group, const StepResult& step);

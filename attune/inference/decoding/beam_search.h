@@ -71,7 +71,7 @@ struct SentenceConstraints {
 /// where attention is the mean over heads of the last layer's cross-attention when the model predicts each token, eos
 /// of X and Y included, and a sum is at least 1e-10. A sentence is done when n_best are finished and no live one can
 /// reach the score of the last of them: none gets above L / length_divisor(limit). The result is therefore the same as
-/// that of a search up to the length limit, unless early_stopping ends the search before.
+/// that of a search up to the length limit, unless early_stopping ends the search before, see EarlyStopping.
 ///
 /// With beam_groups the beam is divided into groups, which take turns in each step. A token costs a group
 /// diversity_penalty for each time that an earlier group has taken it in the same step (Vijayakumar et al. 2016 with

@@ -98,6 +98,7 @@ int64_t BeamStrategy::limit_of(const DecodingModel& model) const {
 void BeamStrategy::choose_columns() {
   if (options_.shortlist == nullptr) return;
   columns_ = options_.shortlist->targets_of(source_);
+  for (const int32_t never : excluded_) std::erase(columns_, never);
   const SearchTokens special(options_);
   columns_.insert(columns_.end(), special.ends.begin(), special.ends.end());
   for (const int64_t forced : {options_.generation.forced_first_token, options_.generation.forced_last_token})
@@ -106,8 +107,7 @@ void BeamStrategy::choose_columns() {
   for (const auto& phrase : constraints_.required) columns_.insert(columns_.end(), phrase.begin(), phrase.end());
   std::sort(columns_.begin(), columns_.end());
   columns_.erase(std::unique(columns_.begin(), columns_.end()), columns_.end());
-  for (const int32_t never : excluded_) std::erase(columns_, never);
-  excluded_.clear();
+  to_columns(columns_, excluded_);  // those that a prefix or a phrase needs
 }
 
 void BeamStrategy::start() {
@@ -165,8 +165,10 @@ std::optional<CandidateJob> BeamStrategy::ask(size_t row, std::span<const Logits
   const LogitsRow& after = logits.front();
   std::vector<int32_t>& seen = penalized_[row];
   seen = penalized(static_cast<int64_t>(row));
-  CandidateQuery query{
-      .count = candidates_of_row(), .excluded = excluded_, .rules = rules_.empty() ? nullptr : &rules_[row]};
+  CandidateQuery query{.count = candidates_of_row(),
+                       .excluded = excluded_,
+                       .renormalize = options_.generation.renormalize_logits,
+                       .rules = rules_.empty() ? nullptr : &rules_[row]};
   if (penalizes_log_probabilities()) {  // then all of these are candidates, besides as many others as are needed
     CandidateRules& with_seen = with_penalized_[row];
     with_seen = query.rules == nullptr ? CandidateRules{} : *query.rules;

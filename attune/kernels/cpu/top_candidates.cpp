@@ -158,6 +158,9 @@ int64_t find(const CandidateJob& job) {
     x[token] *= static_cast<T>(x[token] > 0 ? 1 / query.penalty : query.penalty);
   std::vector<int32_t> merged;
   const std::span<const int32_t> excluded = excluded_of(query, merged);
+  if (renormalizes(query))
+    for (const int32_t token : excluded)
+      if (token >= 0 && token < job.row.size) x[token] = -std::numeric_limits<T>::infinity();
   const auto heap = job.room.first(static_cast<size_t>(std::min(query.count, job.row.size)));
   double log_sum = 0;
   const size_t found = top_of_row(x, static_cast<size_t>(job.row.size), heap, excluded, &log_sum);

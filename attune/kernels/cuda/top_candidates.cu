@@ -37,6 +37,7 @@ struct RowJob {
   int64_t found;  // where its results begin
   int32_t count;
   ListOfTokens excluded, wanted, penalized;  // the first ascending
+  bool renormalize;
   double penalty;
 };
 
@@ -56,6 +57,11 @@ struct TopCandidates {
     Found* const results = found + job.found;
     penalize(thread, job, lists + job.penalized.begin);
     thread.barrier();
+    if (job.renormalize) {
+      for (int32_t i = thread.index(); i < job.excluded.count; i += thread.count())
+        if (excluded[i] >= 0 && excluded[i] < job.size) job.x[excluded[i]] = -cuda::infinity<T>();
+      thread.barrier();
+    }
     const double log_sum = log_sum_of(thread, x, job.size);
     if (thread.index() == 0) log_sums[thread.block()] = log_sum;
     Found last{0, -1};
@@ -171,6 +177,7 @@ void find(Cuda device, std::span<CandidateJob> jobs) {
                     .excluded = shared ? rows.back().excluded : append(lists, excluded[j]),
                     .wanted = append(lists, wanted_of(jobs[j])),
                     .penalized = append(lists, query.penalized),
+                    .renormalize = renormalizes(query),
                     .penalty = query.penalty});
     numbers += rows.back().count + rows.back().wanted.count;
   }

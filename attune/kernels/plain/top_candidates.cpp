@@ -25,6 +25,9 @@ int64_t find(const CandidateJob& job) {
     x[token] = static_cast<T>(x[token] > 0 ? x[token] / query.penalty : x[token] * query.penalty);
   std::vector<int32_t> merged;
   const std::span<const int32_t> excluded = excluded_of(query, merged);
+  if (renormalizes(query))
+    for (const int32_t token : excluded)
+      if (token >= 0 && token < job.row.size) x[token] = -std::numeric_limits<T>::infinity();
   const double log_sum = log_sum_of(x, job.row.size);
   if (!std::isfinite(log_sum)) return -1;
   const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };

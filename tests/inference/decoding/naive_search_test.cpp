@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -50,6 +51,13 @@ std::vector<Hypothesis> naive_search(const Transformer& model, const Tokens& sou
       const double patience = g.early_stopping == EarlyStopping::patience ? g.patience : 1;
       group.done = g.early_stopping != EarlyStopping::bound && group.finished.size() >= std::min(n_best, width) &&
                    static_cast<double>(group.finished.size()) >= patience * static_cast<double>(width);
+      if (g.early_stopping != EarlyStopping::heuristic || !group.done) continue;
+      std::vector<double> scores;
+      for (const Hypothesis& h : group.finished) scores.push_back(h.score);
+      std::sort(scores.rbegin(), scores.rend());
+      double best = -HUGE_VAL;
+      for (const Hypothesis& h : group.live) best = std::max(best, h.score);
+      group.done = best <= scores[width - 1];
     }
   }
   std::vector<Hypothesis> all;
@@ -93,6 +101,11 @@ TEST(NaiveSearch, EarlyStoppingEqualsTheNaiveSearch) {
       g.patience = patience;
       expect_naive(g, 2, seed);
     }
+    g.early_stopping = EarlyStopping::heuristic;
+    for (const double penalty : {0.5, 1.0, 3.0}) {
+      g.length_penalty = penalty;
+      expect_naive(g, 2, seed);
+    }
   }
 }
 
@@ -108,11 +121,15 @@ TEST(NaiveSearch, StoppingRulesDiffer) {
     return scores;
   };
   const auto bound = best(EarlyStopping::bound, 1), first = best(EarlyStopping::first, 1);
+  const auto heuristic = best(EarlyStopping::heuristic, 1);
+  EXPECT_NE(heuristic, first);
   EXPECT_EQ(first, best(EarlyStopping::patience, 1));
   EXPECT_EQ(bound, best(EarlyStopping::patience, 100)) << "who is patient enough finds what there is";
   double gap = 0;
   for (size_t i = 0; i < bound.size(); ++i) {
     EXPECT_GE(bound[i], first[i]);
+    EXPECT_GE(bound[i], heuristic[i]);
+    EXPECT_GE(heuristic[i], first[i]) << "which ends no later";
     gap += bound[i] - first[i];
   }
   EXPECT_GT(gap, 0);

@@ -135,6 +135,27 @@ TEST(TopCandidates, RulesOfARow) {
   EXPECT_THROW(every_row(logits, 2, {}, outside), ShapeError);
 }
 
+TEST(TopCandidates, WhatIsLeftOutLosesItsShareWhereThatIsAskedFor) {
+  const CandidateRules rules{.excluded = {3}}, forced{.wanted = {1}, .only_wanted = true};
+  const std::vector<int32_t> excluded = {1, 9};  // 9 is in no row
+  const auto first = [&](bool renormalize, const CandidateRules& of_row) {
+    const Tensor logits = Tensor::from({1, 4}, std::vector<float>{1, 2, 3, 4});
+    std::vector<Candidate> room(2);
+    std::vector<CandidateJob> jobs;
+    jobs.push_back({.row = {logits, 0, 4},
+                    .query = {.excluded = excluded, .renormalize = renormalize, .rules = &of_row},
+                    .room = room});
+    top_candidates(jobs);
+    return room.front();
+  };
+  EXPECT_EQ(first(true, rules).token, 2);
+  EXPECT_NEAR(first(true, rules).log_probability, 3 - std::log(std::exp(1) + std::exp(3)), 1e-6);
+  EXPECT_NEAR(first(true, {}).log_probability, 4 - std::log(std::exp(1) + std::exp(3) + std::exp(4)), 1e-6);
+  const double all = std::log(std::exp(1) + std::exp(2) + std::exp(3) + std::exp(4));
+  EXPECT_NEAR(first(false, rules).log_probability, 3 - all, 1e-6);
+  EXPECT_NEAR(first(true, forced).log_probability, 2 - all, 1e-6) << "a prefix keeps what it has";
+}
+
 TEST(TopCandidates, RefusePenalizedTokensThatARowDoesNotHave) {
   const Tensor logits = Tensor::from({2, 4}, std::vector<float>{4, 3, 2, 1, 4, 3, 2, 1});
   std::vector<Candidate> room(1);
