@@ -140,12 +140,22 @@ class AdapterFile {
       config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
     config_.require("bias", "none");
     for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
+    refuse_changed_base();
     const HubConfig patterns = config_.table("alpha_pattern");
     for (const auto& [key, value] : patterns.json().items())
       alphas_.push_back({.modules = huggingface::make_regex("^(.*\\.)?(" + key + ")$", patterns.where()),
                          .alpha = patterns.number(key)});
     for (const char* field : {"alora_invocation_tokens", "layer_replication", "kasa_config", "velora_config"})
       if (config_.has(field)) config_.refuse(field, "is not supported");
+  }
+
+  // With these, PEFT changes the weights of the base model when it loads an adapter.
+  void refuse_changed_base() const {
+    const std::string field = "init_lora_weights";
+    if (!config_.has_text(field)) return;
+    for (const char* method : {"pissa", "olora", "OLoRA", "corda", "loftq"})
+      if (config_.text(field).starts_with(method))
+        config_.refuse(field, "changes the base model, which is not supported; PEFT can save most of them as LoRA");
   }
 
   // The adapter of a module, whose tensors have to fit; undefined where there is none.
@@ -404,6 +414,10 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   if (!heads.empty() && d.is_regression) metadata[kProblem] = kRegression;
   if (!heads.empty() && classifier != nullptr) metadata[kHead] = show(head_of(write_fields(classifier->config())));
   write_safetensors(folder / kAdapterFile, tensors, metadata);
+}
+
+bool is_adapter_folder(const std::filesystem::path& folder) {
+  return is_there(folder / kAdapterConfigFile) && !is_there(folder / kConfigFile);
 }
 
 std::filesystem::path adapter_base(const std::filesystem::path& folder) {

@@ -32,6 +32,9 @@ struct AdapterDescription {
 /// of the sum of their ranks. Those of Attune's own models have Attune's names. Throws FileError.
 void write_adapter(const std::filesystem::path& folder, Module& module, const AdapterDescription& description);
 
+/// Whether the folder holds an adapter and no model.
+bool is_adapter_folder(const std::filesystem::path& folder);
+
 /// The folder of the model that an adapter is for: "base_model_name_or_path", beside the adapter where it is relative.
 /// Throws FileError and ConfigError, also where there is no such folder.
 std::filesystem::path adapter_base(const std::filesystem::path& folder);

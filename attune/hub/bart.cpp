@@ -34,7 +34,8 @@ Family bart_family() {
           .translate = bart::translate,
           .names = bart_names,
           .describe = bart::describe,
-          .ignored = {"*coder.embed_tokens.weight", "*shared.weight"}};  // the shared table under its other names
+          // The shared table under its other names, and numbers that the first files have for nothing.
+          .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*coder.version"}};
 }
 
 }  // namespace attune

@@ -44,7 +44,7 @@ FeedForwardKind deepseek_feed_forward(const HubConfig& hub, int64_t layers) {
 
 // YaRN's second correction: the scores are multiplied with the square of what the keys of a longer context would get.
 double scale_of(const HubConfig& hub, int64_t width, const RotaryOptions& rotary) {
-  const HubConfig table = hub.has("rope_parameters") ? hub.table("rope_parameters") : hub.table("rope_scaling");
+  const HubConfig table = rotary_table_of(hub);
   double correction = 1;
   if (rotary.scaling != RotaryScaling::none && rotary.factor > 1)
     correction = 0.1 * table.number("mscale_all_dim", 0) * std::log(rotary.factor) + 1;

@@ -15,6 +15,7 @@ TransformerConfig translate(const HubFiles& files) {
   set_rotary(c, hub,
              {.head_dim = head_dim_of(c, hub),
               .base = hub.number("rotary_emb_base", 10000),
+              .partial = true,
               .partial_factor = 0.25,
               .partial_field = "rotary_pct"});
   c.activation = activation_of(hub, "hidden_act", "gelu");

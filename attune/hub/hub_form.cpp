@@ -145,6 +145,7 @@ std::string written_model_types() {
 
 SpecialIds special_ids_of(const HubConfig& config, SpecialIds otherwise) {
   const auto set = [&](int32_t& id, const char* field) {
+    if (config.has(field) && config.json().at(field) == -1) return;  // the folders of the first LLaMA have no pad
     const std::vector<int64_t> ids = config.integers(field);
     if (!ids.empty()) id = static_cast<int32_t>(ids.front());
   };

@@ -16,6 +16,14 @@ AttentionBias bias_of(const HubConfig& hub) {
   return hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none;
 }
 
+// Mistral has a sliding window unless it is null, Mixtral and Qwen3-MoE have one where config.json says so: in all
+// layers.
+bool has_window_everywhere(const HubConfig& hub, const std::string& type) {
+  if (type == "mistral") return !hub.is_null("sliding_window");
+  if (type == "mixtral") return hub.has("sliding_window");
+  return type == "qwen3_moe" && hub.flag("use_sliding_window", false) && !hub.is_null("sliding_window");
+}
+
 // The layers of Qwen2 and Qwen3 with a sliding window: "layer_types", or those from "max_window_layers" on.
 void set_windows(TransformerConfig& c, const HubConfig& hub) {
   if (!hub.flag("use_sliding_window", false) || hub.is_null("sliding_window")) return;
@@ -52,15 +60,16 @@ TransformerConfig translate(const HubFiles& files) {
   TransformerConfig c = language_model(files, "lm_head");
   set_sizes(c, hub);
   c.norm_form = NormForm::rms;
-  c.norm_epsilon = hub.number("rms_norm_eps", 1e-6);
+  c.norm_epsilon = hub.number("rms_norm_eps", type == "mixtral" ? 1e-5 : 1e-6);
   MultiHead attention = {.kv_heads = hub.integer("num_key_value_heads", c.heads), .bias = bias_of(hub)};
   attention.head_dim = head_dim_of(c, hub);
   attention.head_norm = type == "qwen3" || type == "qwen3_moe";
-  if (type == "mistral" ? !hub.is_null("sliding_window") : type == "mixtral" && hub.has("sliding_window"))
-    attention.pattern = SlidingWindow{.size = hub.integer("sliding_window", 4096)};
+  if (has_window_everywhere(hub, type)) attention.pattern = SlidingWindow{.size = hub.integer("sliding_window", 4096)};
   c.attention = attention;
-  set_rotary(c, hub, {.head_dim = attention.head_dim});
-  if (type.starts_with("qwen")) set_windows(c, hub);
+  RotaryFields rotary{.head_dim = attention.head_dim, .base = type == "mixtral" ? 1e6 : 1e4};
+  if (type == "llama") rotary.context_length = 2048;  // the first folders do not say it
+  set_rotary(c, hub, rotary);
+  if (type == "qwen2" || type == "qwen3") set_windows(c, hub);
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = hub.flag("mlp_bias", false);
   c.feed_forward = llama_feed_forward(hub, c.layers);
@@ -74,10 +83,12 @@ void put_own_fields(Json& json, const TransformerConfig& c, const MultiHead& att
   if (type == "qwen3" || type == "qwen3_moe") json["attention_bias"] = bias;
   if (type == "mistral" || type == "mixtral") json["sliding_window"] = window_of(attention);
   if (!type.starts_with("qwen")) return;
-  const bool windows = !c.layer_attention.empty();
-  json.update({{"use_sliding_window", windows},
-               {"sliding_window", windows ? Json(c.local_window) : Json(nullptr)},
-               {"layer_types", layer_types_of(c)}});
+  const bool by_layer = type != "qwen3_moe";
+  const Json window = !by_layer                   ? window_of(attention)
+                      : c.layer_attention.empty() ? Json(nullptr)
+                                                  : Json(c.local_window);
+  json.update({{"use_sliding_window", window.is_number()}, {"sliding_window", window}});
+  if (by_layer) json["layer_types"] = layer_types_of(c);
 }
 
 void put_experts(Json& json, const Experts& experts, std::string_view type) {

@@ -38,7 +38,8 @@ Family m2m100_family() {
           .translate = m2m100::translate,
           .names = bart_names,
           .describe = m2m100::describe,
-          .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weights"}};
+          .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weights"},
+          .not_written = {"final_logits_bias"}};
 }
 
 }  // namespace attune

@@ -54,7 +54,7 @@ namespace {
 
 // The model that an adapter's folder is for, or, of any other folder, none.
 std::optional<std::filesystem::path> base_of(const std::filesystem::path& folder) {
-  if (is_there(folder / kConfigFile) || !is_there(folder / kAdapterConfigFile)) return std::nullopt;
+  if (!is_adapter_folder(folder)) return std::nullopt;
   return adapter_base(folder);
 }
 

@@ -18,7 +18,7 @@ TransformerConfig translate(const HubFiles& files) {
                          .bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none};
   if (hub.has("sliding_window")) attention.pattern = SlidingWindow{.size = hub.integer("sliding_window")};
   c.attention = attention;
-  set_rotary(c, hub, {.head_dim = attention.head_dim});
+  set_rotary(c, hub, {.head_dim = attention.head_dim, .partial = true});
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = false;
   return c;

@@ -11,14 +11,16 @@
 namespace attune {
 namespace t5 {
 
-// "relu", or "gated-" and the activation of the gate, where "gelu" is its tanh form.
+// "relu", or "gated-" and the activation of the gate, where "gelu" is its tanh form. The fields that transformers makes
+// of this go first where config.json has them.
 FeedForwardActivation feed_forward_of(const HubConfig& hub) {
-  const std::string gated = "gated-", field = "feed_forward_proj";
-  std::string name = hub.text(field, hub.text("model_type") == "t5" ? "relu" : "gated-gelu");
+  const std::string gated = "gated-", field = hub.has("dense_act_fn") ? "dense_act_fn" : "feed_forward_proj";
+  std::string name = hub.text("feed_forward_proj", hub.text("model_type") == "t5" ? "relu" : "gated-gelu");
   const bool is_gated = name.starts_with(gated);
   if (is_gated) name = name.substr(gated.size());
   if (is_gated && name == "gelu") name = "gelu_new";
-  return activation_of(HubConfig(Json{{field, name}}, hub.where()), field, "", is_gated);
+  return activation_of(HubConfig(Json{{field, hub.text("dense_act_fn", name)}}, hub.where()), field, "",
+                       hub.flag("is_gated_act", is_gated));
 }
 
 // Only the first version scales the states, which transformers 5 writes into config.json; before, an untied projection

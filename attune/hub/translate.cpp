@@ -19,7 +19,7 @@ struct NamedActivation {
   std::optional<FeedForwardActivation> gated;
 };
 
-constexpr std::array<NamedActivation, 11> kActivations = {{
+constexpr std::array<NamedActivation, 12> kActivations = {{
     {"relu", FeedForwardActivation::relu, FeedForwardActivation::reglu},
     {"gelu", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
     {"gelu_python", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
@@ -27,6 +27,7 @@ constexpr std::array<NamedActivation, 11> kActivations = {{
     {"gelu_fast", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_pytorch_tanh", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_accurate", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
+    {"gelu_python_tanh", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"quick_gelu", FeedForwardActivation::gelu_sigmoid, {}},
     {"silu", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
     {"swish", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
@@ -40,14 +41,10 @@ Json name_of(const std::function<bool(const NamedActivation&)>& wanted) {
 
 constexpr std::string_view kPartialFactor = RotaryFields{}.partial_field;
 
-// The object with the fields of the positions; "rope_theta" may be beside it.
-HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type) {
-  const HubConfig parameters = config.table(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  return !layer_type.empty() && parameters.has(layer_type) ? parameters.table(layer_type) : parameters;
-}
-
+// The first files of Phi-3 call longrope "su" or "yarn".
 std::string scaling_name(const HubConfig& table) {
-  return table.text("rope_type", table.text("type", "default"));
+  const std::string name = table.text("rope_type", table.text("type", "default"));
+  return name == "su" || (name == "yarn" && table.has("short_factor")) ? "longrope" : name;
 }
 
 // The length that was trained with. A field beside the table goes before one in it, as in transformers.
@@ -63,10 +60,6 @@ double factor_of(const HubConfig& config, const HubConfig& table) {
   const int64_t original = original_length(config, table);
   return static_cast<double>(config.integer("max_position_embeddings")) /
          static_cast<double>(std::max<int64_t>(original, 1));
-}
-
-bool is_longrope(const std::string& scaling) {
-  return scaling == "longrope" || scaling == "su";  // its name in the first files of Phi-3
 }
 
 // YaRN's magnitude: "attention_factor", or "mscale" over "mscale_all_dim", or by the paper (0).
@@ -98,7 +91,7 @@ void set_scaling(RotaryOptions& rotary, const HubConfig& config, const HubConfig
     rotary.beta_fast = table.number("beta_fast", 32);
     rotary.beta_slow = table.number("beta_slow", 1);
     rotary.magnitude = yarn_magnitude(table, rotary.factor);
-  } else if (is_longrope(name)) {
+  } else if (name == "longrope") {
     rotary.scaling = RotaryScaling::longrope;
     rotary.factor = std::max(1.0, factor_of(config, table));
     rotary.original_length = original_length(config, table);
@@ -122,10 +115,19 @@ LabelScores label_scores_of(const HubConfig& hub, size_t labels) {
 
 }  // namespace
 
+HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type) {
+  const HubConfig older = config.table("rope_scaling");
+  const bool by_layer = !layer_type.empty() && config.has("rope_parameters");
+  const HubConfig table = by_layer || older.json().empty() ? config.table("rope_parameters") : older;
+  return !layer_type.empty() && table.has(layer_type) ? table.table(layer_type) : table;
+}
+
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
   const HubConfig table = rotary_table_of(config, fields.layer_type);
   RotaryOptions rotary;
   rotary.base = table.number("rope_theta", config.number("rope_theta", fields.base));
+  set_scaling(rotary, config, table);
+  if (!fields.partial) return rotary;
   const std::string_view field =
       table.has(kPartialFactor) || config.has(kPartialFactor) ? kPartialFactor : fields.partial_field;
   const HubConfig& holder = table.has(field) ? table : config;
@@ -136,15 +138,14 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
   if (rotary.dimensions % 2 != 0)
     holder.refuse(field, fmt::format("rotates {} of {} dimensions of a head, needs an even number", rotary.dimensions,
                                      fields.head_dim));
-  set_scaling(rotary, config, table);
   return rotary;
 }
 
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields) {
   c.positions = rotary_of(config, fields);
-  c.context_length = config.integer("max_position_embeddings");
+  c.context_length = config.integer("max_position_embeddings", fields.context_length);
   const HubConfig table = rotary_table_of(config, fields.layer_type);
-  if (is_longrope(scaling_name(table))) c.context_length = std::min(c.context_length, original_length(config, table));
+  if (scaling_name(table) == "longrope") c.context_length = std::min(c.context_length, original_length(config, table));
 }
 
 TransformerConfig without_dropout(Architecture architecture) {

@@ -60,14 +60,20 @@ NameTable expert_rows(const std::string& ours, const std::string& theirs, const 
 /// What rotary positions need beside config.json.
 struct RotaryFields {
   int64_t head_dim = 0;
+  std::optional<int64_t> context_length = {};  // where config.json has none; else it has to have one
   std::string_view layer_type = "";
   double base = 10000;        // where config.json has none
-  double partial_factor = 1;  // the share of a head that is rotated, where config.json has none
+  bool partial = false;       // whether a share of a head is rotated: transformers asks for it in a few families alone
+  double partial_factor = 1;  // this share, where config.json has none
   std::string_view partial_field = "partial_rotary_factor";  // what the family called it before transformers 5
 };
 
-/// The rotary positions of "rope_parameters" (transformers 5) or of "rope_theta" and "rope_scaling" (before). Where
-/// "rope_parameters" has an object for each type of layer, those of `layer_type`.
+/// The object with the fields of the positions: "rope_parameters" (transformers 5), or "rope_scaling" (before), which
+/// goes first where there are both. Where "rope_parameters" has an object for each type of layer, that of `layer_type`.
+/// "rope_theta" may be beside it.
+HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type = "");
+
+/// The rotary positions of that object.
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 
 /// Sets these positions, and context_length to "max_position_embeddings". `dynamic` scaling changes nothing up to that

@@ -94,7 +94,8 @@ std::vector<Preset> make_presets() {
          "schedule": {"kind": "inverse_sqrt", "learning_rate": 0.0003, "warmup_steps": 16000},
          "train": {"label_smoothing": 0.1},
          "generation": {"beam_size": 6, "length_penalty": 1, "length_normalization": "power"}})",
-       "No smoothing of the parameters and no guided alignment. train.steps and train.batch_tokens are to be set"},
+       "No smoothing of the parameters and no guided alignment. Sinusoids have the frequencies that transformers gives "
+       "them, 10000^(-2i/d); Marian's are 10000^(-i / (d/2 - 1)). train.steps and train.batch_tokens are to be set"},
       {"paper-post-norm", "the block of Vaswani et al. 2017: LayerNorm(x + sublayer(x)), biases everywhere", 37000,
        R"({"norm": "post", "embedding_initialization": "normal"})", paper(),
        "No shared embeddings; dropout on attention weights and inside the feed-forward network too"},

@@ -258,6 +258,8 @@ TEST(AdapterFolderErrors, SayWhatDoesNotFit) {
   };
   EXPECT_THAT(refusal([](Json& c) { c["peft_type"] = "PREFIX_TUNING"; }), HasSubstr("peft_type = \"PREFIX_TUNING\""));
   EXPECT_THAT(refusal([](Json& c) { c["use_dora"] = true; }), HasSubstr("use_dora = true"));
+  EXPECT_THAT(refusal([](Json& c) { c["init_lora_weights"] = "pissa_niter_4"; }),
+              HasSubstr("init_lora_weights = \"pissa_niter_4\": changes the base model"));
   EXPECT_THAT(refusal([](Json& c) { c.erase("lora_alpha"); }), HasSubstr("lora_alpha"));
   EXPECT_THAT(refusal([](Json& c) { c["task_type"] = "SEQ_CLS"; }),
               HasSubstr("task_type = \"SEQ_CLS\": needs a base model that has a head for labels"));

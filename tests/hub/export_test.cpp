@@ -220,8 +220,16 @@ TEST(Export, WhatHasNoEquivalentIsRefusedByName) {
   std::get<MultiHead>(c.attention).soft_cap = 30;
   EXPECT_THAT(refusal(c), HasSubstr("attention.soft_cap"));
   EXPECT_THAT(refusal(llama, "qwen3"), HasSubstr("attention.head_norm"));
+  c = llama;  // LLaMA rotates whole heads in transformers, Phi-3 a share
+  std::get<RotaryOptions>(c.positions).dimensions = 8;
+  EXPECT_THAT(refusal(c, "llama"), HasSubstr("positions.dimensions"));
+  EXPECT_EQ(form_of(*build_model(c, 1), c, "phi3").config.at("rope_parameters").at("partial_rotary_factor"),
+            8.0 / static_cast<double>(c.head_dim()));
   EXPECT_THAT(refusal(llama, "bert"), HasSubstr("decoder_lm"));
   EXPECT_THAT(refusal(preset_model(find_preset("transformer-tiny"))), HasSubstr("positions.order"));
+  c = HubFolder(source_dir() / "tests/hub/models/m2m100").config();
+  c.projection_bias = true;  // BART and Marian have one, M2M100 has not
+  EXPECT_THAT(refusal(c, "m2m_100"), HasSubstr("projection_bias"));
 }
 
 // A folder of Attune's own, with all that belongs to it.

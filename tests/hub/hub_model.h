@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "attune/base/json.h"
+#include "attune/hub/hub_config.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/packed_tokens.h"
@@ -42,6 +43,11 @@ inline std::string hub_test_name(const testing::TestParamInfo<std::string>& info
   std::ranges::replace_if(
       name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
+}
+
+/// A config.json with these fields.
+inline HubConfig config_of(const char* json) {
+  return {Json::parse(json), "config.json"};
 }
 
 /// config.json of one of these folders, or expected.json.

@@ -189,111 +189,12 @@ TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
   EXPECT_THAT(refusal("n_layer", 1000), HasSubstr("numbers, but config.json"));
 }
 
-// Positions of both notations.
-
-TEST(HubTraps, GeluHasAnOlderName) {
+TEST(HubTraps, GeluHasOlderNames) {
   ChangedFolder gpt2("gpt2");
   gpt2.config["activation_function"] = "gelu_python";
   EXPECT_EQ(gpt2.open().config().activation, FeedForwardActivation::gelu);
-}
-
-HubConfig config_of(const char* json) {
-  return {Json::parse(json), "config.json"};
-}
-
-TEST(HubTraps, RotaryPositionsInTheNotationOfTransformers4) {
-  const RotaryOptions linear =
-      rotary_of(config_of(R"({"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2}})"), {.head_dim = 8});
-  EXPECT_EQ(linear, (RotaryOptions{.base = 5e5, .scaling = RotaryScaling::linear, .factor = 2}));
-  EXPECT_EQ(rotary_of(config_of(R"({"rope_theta": 5e5, "rope_scaling": null})"), {}), RotaryOptions{.base = 5e5});
-  EXPECT_EQ(rotary_of(config_of(R"({})"), {}), RotaryOptions{});
-}
-
-TEST(HubTraps, RotaryPositionsInTheNotationOfTransformers5) {
-  const RotaryOptions llama3 = rotary_of(
-      config_of(R"({"max_position_embeddings": 512, "rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5,
-          "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}})"),
-      {});
-  EXPECT_EQ(llama3, (RotaryOptions{.base = 5e5,
-                                   .scaling = RotaryScaling::llama3,
-                                   .factor = 8,
-                                   .original_length = 64,
-                                   .beta_fast = 4,
-                                   .beta_slow = 1}));
-  const HubConfig nested = config_of(R"({"rope_parameters": {
-      "full_attention": {"rope_theta": 1e6, "rope_type": "default"},
-      "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"}}})");
-  EXPECT_EQ(rotary_of(nested, {.layer_type = "full_attention"}).base, 1e6);
-  EXPECT_EQ(rotary_of(nested, {.layer_type = "sliding_attention"}).base, 1e4);
-}
-
-TEST(HubTraps, APartOfEachHeadIsRotated) {
-  const HubConfig hub = config_of(R"({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25}})");
-  EXPECT_EQ(rotary_of(hub, {.head_dim = 32}).dimensions, 8);
-  EXPECT_EQ(rotary_of(config_of("{}"), {.head_dim = 32, .partial_factor = 0.5}).dimensions, 16);
-}
-
-TEST(HubTraps, YarnHasTheRampAndTheMagnitudeOfTransformers) {
-  const RotaryOptions yarn =
-      rotary_of(config_of(R"({"max_position_embeddings": 256, "rope_parameters": {"rope_type": "yarn", "factor": 4,
-          "original_max_position_embeddings": 64, "mscale": 1.0, "mscale_all_dim": 0.8}})"),
-                {});
-  EXPECT_EQ(yarn.ramp, RotaryRamp::pairs);
-  EXPECT_NEAR(yarn.magnitude, (0.1 * std::log(4) + 1) / (0.08 * std::log(4) + 1), 1e-12);
-  // floor(8 ln(64 / (32 * 2 pi)) / (2 ln 10000)) is below 0, ceil(8 ln(64 / (2 pi)) / (2 ln 10000)) is 2: the ramp has
-  // the middle pair 1.
-  const RotaryFrequencies f = rotary_frequencies(yarn, 8);
-  EXPECT_DOUBLE_EQ(f.frequencies[0], 1);
-  EXPECT_DOUBLE_EQ(f.frequencies[1], (0.5 + 0.5 / 4) * 0.1);
-  EXPECT_DOUBLE_EQ(f.frequencies[2], 0.01 / 4);
-}
-
-TEST(HubTraps, AnOddNumberOfRotatedDimensionsIsNamedByTheFieldThatHasIt) {
-  const RotaryFields fields{.head_dim = 20, .partial_factor = 0.25, .partial_field = "rotary_pct"};
-  EXPECT_THAT(message_of<ConfigError>([&] { rotary_of(config_of(R"({"rotary_pct": 0.25})"), fields); }),
-              HasSubstr("rotary_pct = 0.25: rotates 5 of 20 dimensions"));
-  EXPECT_THAT(message_of<ConfigError>(
-                  [&] { rotary_of(config_of(R"({"rope_parameters": {"partial_rotary_factor": 0.25}})"), fields); }),
-              HasSubstr("partial_rotary_factor = 0.25: rotates 5 of 20 dimensions"));
-  EXPECT_EQ(rotary_of(config_of(R"({"rotary_pct": 0.5})"), fields).dimensions, 10);
-}
-
-TEST(HubTraps, YarnWithoutRoundingAndWithoutFactor) {
-  const RotaryOptions yarn =
-      rotary_of(config_of(R"({"max_position_embeddings": 256, "rope_parameters": {"rope_type": "yarn",
-          "original_max_position_embeddings": 64, "truncate": false}})"),
-                {});
-  EXPECT_EQ(yarn.factor, 4);
-  EXPECT_EQ(yarn.ramp, RotaryRamp::exact_pairs);
-  // 8 ln(64 / (2 pi)) / (2 ln 10000) = 1.008: the ramp has pair 1, with 0.008 of its own frequency.
-  const double last = 8 * std::log(64 / (2 * M_PI)) / (2 * std::log(10000));
-  const double kept = 1 - 1 / last;
-  EXPECT_DOUBLE_EQ(rotary_frequencies(yarn, 8).frequencies[1], (kept + (1 - kept) / 4) * 0.1);
-}
-
-constexpr const char* kLongrope = R"({"max_position_embeddings": 256, "original_max_position_embeddings": 64,
-    "rope_scaling": {"type": "su", "short_factor": [1, 2, 3, 4], "long_factor": [5, 6, 7, 8]}})";
-
-TEST(HubTraps, LongropeHasItsFactorsOfShortTextsAndReadsNoOthers) {
-  const RotaryOptions longrope = rotary_of(config_of(kLongrope), {});
-  EXPECT_EQ(longrope.pair_factors, (std::vector<double>{1, 2, 3, 4}));
-  const RotaryFrequencies f = rotary_frequencies(longrope, 8);
-  EXPECT_DOUBLE_EQ(f.magnitude, std::sqrt(1 + std::log(4) / std::log(64)));
-  EXPECT_DOUBLE_EQ(f.frequencies[3], 0.001 / 4);
-  TransformerConfig c;
-  set_rotary(c, config_of(kLongrope), {});
-  EXPECT_EQ(c.context_length, 64);
-}
-
-TEST(HubTraps, LongropeWithAnotherNumberOfFactorsIsRefused) {
-  EXPECT_THAT(message_of<ConfigError>([] { rotary_frequencies(rotary_of(config_of(kLongrope), {}), 16); }),
-              HasSubstr("pair_factors: has 4 numbers, 16 dimensions have 8 pairs"));
-}
-
-TEST(HubTraps, AnUnknownScalingIsRefused) {
-  EXPECT_THAT(message_of<ConfigError>(
-                  [] { rotary_of(config_of(R"({"rope_scaling": {"type": "stretched", "factor": 4}})"), {}); }),
-              HasSubstr("config.json.rope_scaling: type = \"stretched\": is not supported"));
+  gpt2.config["activation_function"] = "gelu_python_tanh";
+  EXPECT_EQ(gpt2.open().config().activation, FeedForwardActivation::gelu_tanh);
 }
 
 TEST(HubTraps, AMissingFieldHasItsDefaultAndNullHasNone) {
@@ -320,6 +221,19 @@ TEST(HubTraps, AMissingFieldHasItsDefaultAndNullHasNone) {
   EXPECT_EQ(std::get<SlidingWindow>(pattern_of({{"model_type", "mistral"}})).size, 4096);
   EXPECT_FALSE(
       std::holds_alternative<SlidingWindow>(pattern_of({{"model_type", "mistral"}, {"sliding_window", nullptr}})));
+  const Json mixtral = {{"model_type", "mixtral"}, {"num_experts_per_tok", 2}};
+  EXPECT_EQ(translated(mixtral).norm_epsilon, 1e-5);
+  EXPECT_EQ(std::get<RotaryOptions>(translated(mixtral).positions).base, 1e6);
+}
+
+TEST(HubTraps, AWindowOfQwen3MoeIsThatOfAllLayers) {
+  ChangedFolder qwen("qwen3-moe-dense-layer");
+  const auto pattern = [&] { return std::get<MultiHead>(qwen.open().config().attention).pattern; };
+  qwen.config.update({{"sliding_window", 8}, {"max_window_layers", 1}, {"layer_types", {"full_attention"}}});
+  EXPECT_FALSE(std::holds_alternative<SlidingWindow>(pattern()));
+  qwen.config["use_sliding_window"] = true;
+  EXPECT_EQ(std::get<SlidingWindow>(pattern()).size, 8);
+  EXPECT_TRUE(qwen.open().config().layer_attention.empty());
 }
 
 // The scores of labels follow the text classification of transformers.
@@ -369,6 +283,8 @@ TEST(HubTraps, RulesOfALanguageModelAreHonouredOrRefused) {
            {R"({"num_beams": 4})", "num_beams = 4: is not supported, needs 1"},
            {R"({"min_length": 9})", "min_length = 9: counts the prompt too"},
            {R"({"typical_p": 0.5})", "typical_p = 0.5: is not supported, needs 1.0"},
+           {R"({"top_h": 0.4})", "top_h = 0.4: is not supported"},
+           {R"({"token_healing": true})", "token_healing = true: is not supported"},
            {R"({"forced_eos_token_id": [2, 3]})", "forced_eos_token_id = [2,3]: several tokens"}}) {
     write(json);
     EXPECT_THAT(message_of<ConfigError>(read), HasSubstr(message));
