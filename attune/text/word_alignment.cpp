@@ -105,7 +105,10 @@ std::vector<int32_t> words_of_tokens(const Tokenizer& tokenizer, std::span<const
     words.push_back(static_cast<int32_t>(count) - (grew ? 1 : 0));
   }
   const int32_t last = static_cast<int32_t>(decoded.count()) - 1;
-  for (int32_t& word : words) word = std::clamp(word, std::min(last, 0), last);
+  for (size_t i = 0; i < words.size(); ++i) {  // special tokens are in no word
+    const bool special = tokenizer.is_special_token(ids[i]) && ids[i] != tokenizer.unk_id();
+    words[i] = special ? -1 : std::clamp(words[i], std::min(last, 0), last);
+  }
   return words;
 }
 

@@ -25,6 +25,13 @@ TEST(WordAlignment, TokensBelongToWordsOfTheText) {
   EXPECT_THAT(words_of_tokens(characters, {}), IsEmpty());
 }
 
+TEST(WordAlignment, SpecialTokensAreInNoWord) {
+  const WhitespaceTokenizer words({"a", "b"});
+  const std::vector<int32_t> ids = {words.bos_id(), words.encode("a")[0], words.unk_id(), words.eos_id(),
+                                    words.pad_id()};
+  EXPECT_THAT(words_of_tokens(words, ids), ElementsAre(-1, 0, 1, -1, -1));
+}
+
 // Decodes all tokens up to each: the plain reference.
 std::vector<int32_t> words_by_prefixes(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   std::vector<int32_t> words;

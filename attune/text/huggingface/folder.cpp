@@ -115,7 +115,20 @@ StringList read_merges(const fs::path& file) {
   return merges;
 }
 
-// GPT-2 has neither tokens around a text nor a classification token; RoBERTa and BART have <s> and </s>.
+// bos and eos around texts where tokenizer_config.json asks for them, as in transformers.
+PostProcessor framed(const TokenizerConfig& config, const TokenMap& vocabulary) {
+  const auto ids = [&](const char* flag, const std::string& name) -> std::vector<int32_t> {
+    const int32_t id = config.flag(flag, false) ? vocabulary.find(name) : -1;
+    return id < 0 ? std::vector<int32_t>{} : std::vector{id};
+  };
+  const std::vector<int32_t> bos = ids("add_bos_token", config.names.bos), eos = ids("add_eos_token", config.names.eos);
+  std::vector<int32_t> between = eos;
+  between.insert(between.end(), bos.begin(), bos.end());
+  return surrounded_by({bos, between, eos, 1});
+}
+
+// RoBERTa and BART have <s> and </s> around a text and a classification token, GPT-2 and OPT have not; OPT has these
+// tokens too, but says which class it is, and whether its texts begin with bos.
 std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
   TokenizerConfig config = read_tokenizer_config(file.parent_path());
   const fs::path merges_file = file.parent_path() / "merges.txt";
@@ -125,7 +138,8 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
   TokenMap vocabulary =
       token_map(parse_vocabulary_object(read_file(file, kMaxTokenizerBytes), file.string()), file.string());
   Parts parts;
-  const bool surrounded = vocabulary.find("<s>") >= 0 && vocabulary.find("</s>") >= 0;
+  const bool of_gpt2 = config.tokenizer_class() == "GPT2Tokenizer" || config.values.contains("add_bos_token");
+  const bool surrounded = !of_gpt2 && vocabulary.find("<s>") >= 0 && vocabulary.find("</s>") >= 0;
   const auto special = [&](std::string& name, const char* otherwise, bool lstrip = false) {
     if (name.empty()) name = otherwise;
     if (vocabulary.find(name) >= 0)
@@ -143,6 +157,9 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
     if (cls < 0 || sep < 0)
       fail<FileError>("{}: the token {} or {} is missing", file.string(), config.names.cls, config.names.sep);
     parts.post_processor = surrounded_by({{cls}, {sep, sep}, {sep}, 0});
+  } else {
+    if (!config.names.pad.empty()) special(config.names.pad, "");
+    parts.post_processor = framed(config, vocabulary);
   }
   for (const AddedToken& token : config.added) parts.added_tokens.push_back(token);
   parts.pre_tokenizer = byte_level_pre_tokenizer(config.flag("add_prefix_space", false));

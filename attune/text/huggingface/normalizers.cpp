@@ -150,7 +150,9 @@ class ReplaceNormalizer final : public Normalizer {
     pattern_->for_each_match(text.text, [&](Match match) {
       if (!any) result.reserve(text.text.size() + text.text.size() / 4);
       any = true;
-      if (match.begin == 0 && match.end > 0 && content_.empty()) text.keeps_start = false;
+      // As in the reference, new characters stand where the last one that they replace stood.
+      if (match.begin == 0 && match.end > 0 && (content_.empty() || match.end > character_bytes(text.text[0])))
+        text.keeps_start = false;
       result.append(text.text, done, match.begin - done);
       result += content_;
       done = match.end;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <tuple>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json.h"
 #include "attune/text/sentence_piece_processor.h"
 
 namespace attune::huggingface {
@@ -20,7 +22,9 @@ using nlohmann::json;
 struct Settings {
   const TokenizerConfig& config;
   std::string file;  // that is named in errors
-  int32_t pieces;    // of the model
+  const sentencepiece::SentencePieceProcessor& model;
+
+  int32_t pieces() const { return model.GetPieceSize(); }
 
   bool flag(const char* field, bool otherwise) const {
     const auto found = config.values.find(field);
@@ -45,7 +49,7 @@ PieceLayout xlm_roberta(const Settings& settings) {
   layout.last = {"<mask>"};
   layout.special.cls = 0;
   layout.special.sep = 2;
-  layout.special.mask = settings.pieces + layout.shift;
+  layout.special.mask = settings.pieces() + layout.shift;
   layout.around = surrounded_by({{0}, {2, 2}, {2}, 0});
   return layout;
 }
@@ -56,7 +60,7 @@ PieceLayout translation(const Settings& settings, bool language_first, const cha
   layout.last = settings.config.languages(settings.file);
   const std::string language = settings.config.text("src_lang", otherwise);
   const auto found = std::ranges::find(layout.last, language);
-  const auto first_language = settings.pieces + layout.shift;
+  const auto first_language = settings.pieces() + layout.shift;
   const auto id = first_language + static_cast<int32_t>(found == layout.last.end() ? 0 : found - layout.last.begin());
   layout.special.mask = first_language + static_cast<int32_t>(layout.last.size());
   layout.last.push_back("<mask>");
@@ -76,20 +80,44 @@ PieceLayout mbart50(const Settings& settings) {
   return translation(settings, true, "en_XX");
 }
 
+constexpr size_t kMostAdded = 4096;  // each is looked for in a text by itself
+
+// The tokens that the folder adds follow those of the class.
+void append_added(PieceLayout& layout, const Settings& settings) {
+  const auto has = [](const std::vector<std::string>& list, const std::string& token) {
+    return std::ranges::find(list, token) != list.end();
+  };
+  if (settings.config.added.size() > kMostAdded)
+    fail<FileError>("{}: tokenizer_config.json adds {} tokens, at most {} are accepted", settings.file,
+                    settings.config.added.size(), kMostAdded);
+  for (const AddedToken& token : settings.config.added) {
+    if (has(layout.first, token.content) || has(layout.last, token.content)) continue;
+    if (settings.model.PieceToId(token.content) != settings.model.unk_id()) continue;
+    layout.last.push_back(token.content);
+    if (!token.special) layout.plain.push_back(token.content);
+  }
+}
+
 PieceLayout t5(const Settings& settings) {
-  PieceLayout layout{.special = {.pad = 0, .unk = 2, .bos = -1, .eos = 1}};
+  PieceLayout layout{.first = {"<pad>", "</s>", "<unk>"}, .special = {.pad = 0, .unk = 2, .bos = -1, .eos = 1}};
   for (int64_t i = settings.count("extra_ids", 100); i-- > 0;)
     layout.last.push_back("<extra_id_" + std::to_string(i) + ">");
+  append_added(layout, settings);
   layout.around = surrounded_by({{}, {1}, {1}, 0});
   return layout;
 }
 
 PieceLayout llama(const Settings& settings) {
-  PieceLayout layout{.special = {.pad = -1, .unk = 0, .bos = 1, .eos = 2}};
+  PieceLayout layout{.first = {"<unk>", "<s>", "</s>"},
+                     .prefix_once = !settings.flag("legacy", false),
+                     .special = {.pad = -1, .unk = 0, .bos = 1, .eos = 2}};
+  append_added(layout, settings);
   std::vector<int32_t> before, after;
   if (settings.flag("add_bos_token", true)) before = {1};
   if (settings.flag("add_eos_token", false)) after = {2};
-  layout.around = surrounded_by({before, before, after, 0});
+  std::vector<int32_t> between = after;
+  between.insert(between.end(), before.begin(), before.end());
+  layout.around = surrounded_by({before, between, after, 0});
   return layout;
 }
 
@@ -105,10 +133,44 @@ constexpr std::array<NamedLayout, 6> kLayouts = {{{"XLMRobertaTokenizer", xlm_ro
                                                   {"T5Tokenizer", t5},
                                                   {"LlamaTokenizer", llama}}};
 
+// The class of a folder's tokenizer: as its files say, or the one of its model's type.
+std::string class_of(const fs::path& file, const TokenizerConfig& config) {
+  const std::string own = config.tokenizer_class();
+  const fs::path model = file.parent_path() / "config.json";
+  if (!own.empty() || !is_there(model)) return own;
+  TokenizerConfig of_model;
+  of_model.values = parse_json<FileError, json>(read_file(model, kMaxTokenizerBytes), model.string());
+  if (!of_model.values.is_object()) fail<FileError>("{}: is no object", model.string());
+  if (const std::string name = of_model.tokenizer_class(); !name.empty()) return name;
+  const std::string type = of_model.text("model_type", "");
+  if (type == "t5" || type == "mt5") return "T5Tokenizer";
+  if (type == "mbart") return "MBartTokenizer";
+  return type == "xlm-roberta" ? "XLMRobertaTokenizer" : "";
+}
+
+// The files with the settings, which name the class where only config.json named it: saved without that file, they are
+// read as before.
+SettingsFiles settings_files(const TokenizerConfig& config, const std::string& name) {
+  SettingsFiles files;
+  for (const fs::path& path : config.files)
+    files.emplace_back(path.filename().string(), read_file(path, kMaxTokenizerBytes));
+  if (!config.tokenizer_class().empty()) return files;
+  json values = config.values;
+  values["tokenizer_class"] = name;
+  const std::string own = "tokenizer_config.json";
+  std::erase_if(files, [&](const auto& file) { return file.first == own; });
+  files.emplace_back(own, values.dump());
+  return files;
+}
+
+// No piece has this character (of a private area), so that no piece reaches across it.
+constexpr std::string_view kMark = "\uE000";
+constexpr std::string_view kSpace = "\u2581";  // of a piece
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file, const TokenizerConfig& config) {
-  const std::string name = config.tokenizer_class();
+  const std::string name = class_of(file, config);
   const auto found = std::ranges::find(kLayouts, name, &NamedLayout::name);
   if (found == kLayouts.end())
     fail<FileError>(
@@ -117,17 +179,22 @@ std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file, const Toke
         file.string(), name.substr(0, 80));
   std::string model = read_file(file, kMaxTokenizerBytes);
   auto processor = load_sentence_piece(model, file.string());
-  const Settings settings{.config = config, .file = file.string(), .pieces = processor->GetPieceSize()};
-  return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), found->make(settings), file,
-                                          config.files);
+  PieceLayout layout = found->make({.config = config, .file = file.string(), .model = *processor});
+  return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), std::move(layout), file,
+                                          settings_files(config, name));
 }
 
 PieceTokenizer::PieceTokenizer(std::string model, std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
-                               PieceLayout layout, const fs::path& file, const std::vector<fs::path>& beside)
-    : model_(std::move(model)), processor_(std::move(processor)), layout_(std::move(layout)), file_(file) {
+                               PieceLayout layout, const fs::path& file, SettingsFiles beside)
+    : model_(std::move(model)),
+      processor_(std::move(processor)),
+      layout_(std::move(layout)),
+      file_(file),
+      beside_(std::move(beside)) {
   special_ = layout_.special;
-  for (const fs::path& path : beside)
-    beside_.emplace_back(path.filename().string(), read_file(path, kMaxTokenizerBytes));
+  for (const auto* list : {&layout_.first, &layout_.last})
+    for (const std::string& token : *list)
+      if (token.empty()) fail<FileError>("{}: has a token without text", file.string());
   // A damaged model may have fewer pieces than the tokens that its class expects.
   const auto check = [&](const std::vector<TemplatePiece>& pieces) {
     for (const TemplatePiece& piece : pieces)
@@ -162,7 +229,8 @@ int32_t PieceTokenizer::special_token(std::string_view token) const {
 
 bool PieceTokenizer::is_special_token(int32_t id) const {
   const SpecialIds& s = special_;
-  return id >= pieces_end() || id == s.pad || id == s.unk || id == s.bos || id == s.eos;
+  if (id >= pieces_end()) return std::ranges::find(layout_.plain, piece(id)) == layout_.plain.end();
+  return id == s.pad || id == s.unk || id == s.bos || id == s.eos;
 }
 
 std::vector<int32_t> PieceTokenizer::encode(std::string_view text) const {
@@ -170,9 +238,20 @@ std::vector<int32_t> PieceTokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   std::vector<int> pieces;
   const auto add_text = [&](std::string_view part) {
-    attune::encode(*processor_, part, pieces);
+    if (part.empty()) return;
+    size_t of_mark = 0;
+    if (layout_.prefix_once && !ids.empty()) {  // the space in front comes before the mark, and goes with it
+      attune::encode(*processor_, kMark, pieces);
+      of_mark = pieces.size();
+      attune::encode(*processor_, std::string(kMark) + std::string(part), pieces);
+    } else {
+      attune::encode(*processor_, part, pieces);
+    }
     const int unknown = processor_->unk_id();
-    for (const int piece : pieces) ids.push_back(piece == unknown ? unk_id() : piece + layout_.shift);
+    // Neighbours that are unknown are one piece, that of the mark too.
+    if (of_mark > 0 && pieces.size() == of_mark && pieces.back() == unknown) --of_mark;
+    for (const int piece : std::span(pieces).subspan(of_mark))
+      ids.push_back(piece == unknown ? unk_id() : piece + layout_.shift);
   };
   // The earliest special token of the text, the longest where several begin there.
   const auto next_special = [&] {
@@ -224,6 +303,8 @@ std::string PieceTokenizer::join(const std::vector<int>& ids) const {
     std::string part;
     const auto status = processor_->Decode(pieces, &part);
     if (!status.ok()) fail<DataError>("cannot join {} pieces to a text: {}", pieces.size(), status.message());
+    // SentencePiece leaves out the space of its first piece, which is that of the whole text.
+    if (!text.empty() && !pieces.empty() && processor_->IdToPiece(pieces.front()).starts_with(kSpace)) text += ' ';
     text += part;
     pieces.clear();
   };

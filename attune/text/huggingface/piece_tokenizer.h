@@ -21,18 +21,22 @@ namespace attune::huggingface {
 struct PieceLayout {
   std::vector<std::string> first = {};  // the tokens of the first ids, in place of the model's first ones
   int32_t shift = 0;                    // the id of any other piece is its number in the model, plus this
-  std::vector<std::string> last = {};   // the tokens after all pieces: languages, <mask>
+  std::vector<std::string> last = {};   // the tokens after all pieces: languages, <mask>, ...
+  std::vector<std::string> plain = {};  // those of them that are no special tokens
+  bool prefix_once = false;             // only the beginning of a text gets a space in front, not what follows a token
   SpecialIds special = {};
   PostProcessor around = {};
 };
+
+/// Names and bytes of the files with a tokenizer's settings.
+using SettingsFiles = std::vector<std::pair<std::string, std::string>>;
 
 /// A SentencePiece model with the ids of another program: fairseq's, for XLM-R and NLLB, or with more tokens, for T5.
 class PieceTokenizer final : public Tokenizer {
  public:
   /// `beside` are the files with its settings, which save() writes too.
   PieceTokenizer(std::string model, std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
-                 PieceLayout layout, const std::filesystem::path& file,
-                 const std::vector<std::filesystem::path>& beside);
+                 PieceLayout layout, const std::filesystem::path& file, SettingsFiles beside);
   ~PieceTokenizer() override;
 
   /// A special token that stands in a text is itself.
@@ -58,11 +62,11 @@ class PieceTokenizer final : public Tokenizer {
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   PieceLayout layout_;
   std::filesystem::path file_;
-  std::vector<std::pair<std::string, std::string>> beside_;  // names and bytes of the files with its settings
+  SettingsFiles beside_;
 };
 
-/// Reads a SentencePiece model as the class that `config`, of the same folder, names. Throws FileError that names the
-/// class which is not supported.
+/// Reads a SentencePiece model as the class that `config`, of the same folder, names, else as that of config.json's
+/// "tokenizer_class" or "model_type" there. Throws FileError that names the class which is not supported.
 std::unique_ptr<Tokenizer> load_piece_tokenizer(const std::filesystem::path& file, const TokenizerConfig& config);
 
 }  // namespace attune::huggingface

@@ -77,6 +77,7 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
     if (file.filename() == kFiles[0]) read_added(values, file.string(), config);
     (file.filename() == kFiles[0] ? config.values : config.map) = std::move(values);
   }
+  if (const fs::path chat = folder / "chat_template.jinja"; is_there(chat)) config.files.push_back(chat);
   return config;
 }
 

@@ -46,7 +46,10 @@ class Splitter {
 
  private:
   void part(size_t begin, size_t end, bool is_match) {
-    if (begin == end) return;
+    if (begin == end) {  // no word, but what stands on its sides is not contiguous
+      if (behavior_ == Delimiters::contiguous) previous_match_ = is_match;
+      return;
+    }
     const bool extends = result_.size() > first_;
     switch (behavior_) {
       case Delimiters::removed:

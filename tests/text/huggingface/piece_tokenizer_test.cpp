@@ -163,6 +163,70 @@ TEST(PieceTokenizer, LlamaBeginsAText) {
   EXPECT_EQ(load(json::object())->encode_for_model("so").ids, ids);
 }
 
+// A text, its ids, and what they are decoded to with and without special tokens: as transformers 5.24 has them.
+struct Sample {
+  const char* text;
+  Ids ids;
+  const char* whole;
+  const char* decoded;
+};
+
+void expect_samples(const Tokenizer& tokenizer, const std::vector<Sample>& samples) {
+  for (const Sample& sample : samples) {
+    SCOPED_TRACE(sample.text);
+    EXPECT_EQ(tokenizer.encode(sample.text), sample.ids);
+    EXPECT_EQ(tokenizer.decode(sample.ids, true), sample.whole);
+    EXPECT_EQ(tokenizer.decode(sample.ids), sample.decoded);
+  }
+}
+
+TEST(PieceTokenizer, TokensOfLlamaInATextAreThemselves) {
+  json config = {{"tokenizer_class", "LlamaTokenizer"}};
+  const auto load = [&] { return PieceFolder("fairseq.model", "tokenizer.model", config).load(); };
+  expect_samples(*load(), {{"<s>so", {1, 4, 15}, "<s>so", "so"},
+                           {"<s> so", {1, 3, 4, 15}, "<s> so", "so"},
+                           {"so</s>so", {3, 4, 15, 2, 4, 15}, "so</s>so", "soso"},
+                           {"so<unk>so", {3, 4, 15, 0, 4, 15}, "so<unk>so", "soso"}});
+  config["added_tokens_decoder"] = {{"160", {{"content", "<|im_start|>"}, {"special", true}}},
+                                    {"161", {{"content", "plain"}, {"special", false}}}};
+  const char* const text = "a<|im_start|>soplain so";
+  expect_samples(*load(), {{text, {3, 7, 160, 4, 15, 161, 3, 4, 15}, text, "asoplain so"}});
+  config["legacy"] = true;
+  config.erase("added_tokens_decoder");
+  expect_samples(
+      *load(), {{"<s>so", {1, 3, 4, 15}, "<s> so", "so"}, {"so</s>so", {3, 4, 15, 2, 3, 4, 15}, "so</s> so", "so so"}});
+}
+
+TEST(PieceTokenizer, TokensOfT5InATextAreThemselves) {
+  const PieceFolder folder("t5.model", "spiece.model", {{"tokenizer_class", "T5Tokenizer"}, {"extra_ids", 4}});
+  expect_samples(*folder.load(), {{"a</s>b", {3, 7, 1, 3, 21}, "a</s> b", "a b"},
+                                  {"<pad>a <unk>", {0, 3, 7, 2}, "<pad> a<unk>", "a"},
+                                  {"a<extra_id_0> b", {3, 7, 163, 3, 21}, "a<extra_id_0> b", "a b"},
+                                  {"</s>so", {1, 3, 4, 15}, "</s> so", "so"}});
+}
+
+TEST(PieceTokenizer, AnAddedTokenWithoutTextIsRefused) {
+  const PieceFolder folder(
+      "t5.model", "spiece.model",
+      {{"tokenizer_class", "T5Tokenizer"}, {"added_tokens_decoder", {{"160", {{"content", ""}}}}}});
+  EXPECT_THAT(message_of<FileError>([&] { folder.load(); }), HasSubstr("has a token without text"));
+}
+
+// mT5's folders name no class.
+TEST(PieceTokenizer, TheClassIsThatOfTheModelWhereTheFolderNamesNone) {
+  const PieceFolder folder("t5.model", "spiece.model", {{"eos_token", "</s>"}, {"extra_ids", 0}});
+  EXPECT_THAT(message_of<FileError>([&] { folder.load(); }), HasSubstr("tokenizer_class = \"\""));
+  write_file(folder.folder / "config.json", R"({"model_type": "mt5"})");
+  const Ids expected = {3, 4, 15, 1};
+  EXPECT_EQ(folder.load()->encode_for_model("so").ids, expected);
+  const TemporaryFolder copy;  // without config.json
+  const auto loaded = folder.load();
+  save_tokenizers(copy.path(), *loaded, *loaded);
+  EXPECT_EQ(load_tokenizers(copy.path()).source->encode_for_model("so").ids, expected);
+  write_file(folder.folder / "config.json", R"({"tokenizer_class": "XLMRobertaTokenizerFast"})");
+  EXPECT_EQ(folder.load()->unk_id(), 3);
+}
+
 TEST(PieceTokenizer, AnotherClassIsRefusedByName) {
   EXPECT_THAT(message_of<FileError>([] {
                 fairseq({{"tokenizer_class", "BigBirdTokenizer"}}).load();

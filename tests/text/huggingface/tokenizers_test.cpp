@@ -146,6 +146,34 @@ TEST(HuggingFaceTokenizers, AVerySmallScoreIsZero) {
   }
 }
 
+Ids ids_of(const std::string& file, const char* text) {
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", file);
+  return load_tokenizer(folder.path())->encode(text);
+}
+
+// The next two as tokenizers 0.23.3 has it.
+TEST(HuggingFaceTokenizers, AnEmptyMatchCutsWhatIsContiguous) {
+  const json model = {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", {{"?", 0}, {"12", 1}, {"345", 2}}}};
+  const json split = {
+      {"type", "Split"}, {"pattern", {{"Regex", "(?=\\d{3}$)"}}}, {"behavior", "Contiguous"}, {"invert", false}};
+  EXPECT_EQ(ids_of(json{{"model", model}, {"pre_tokenizer", split}}.dump(), "12345"), (Ids{1, 2}));
+}
+
+TEST(HuggingFaceTokenizers, ALongReplacementAtTheStartTakesTheSpaceInFront) {
+  const auto file = [](const char* from, const char* to) {
+    const json normalizer = {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+    const json pre_tokenizer = {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}};
+    const json vocabulary = {{"▁", 0}, {"q", 1}, {"h", 2}, {"i", 3}, {"x", 4}};
+    const json model = {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}};
+    return json{{"normalizer", normalizer}, {"pre_tokenizer", pre_tokenizer}, {"model", model}}.dump();
+  };
+  EXPECT_EQ(ids_of(file("``", "q"), "hi"), (Ids{0, 2, 3}));
+  EXPECT_EQ(ids_of(file("``", "q"), "``hi"), (Ids{1, 2, 3}));
+  EXPECT_EQ(ids_of(file("``", "xq"), "``hi"), (Ids{4, 1, 2, 3}));
+  EXPECT_EQ(ids_of(file("h", "xq"), "hi"), (Ids{0, 4, 1, 3}));
+}
+
 TEST(Folder, VocabJsonNeedsMergesOrPieces) {
   const TemporaryFolder folder;
   write_file(folder / "vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2})");
@@ -154,6 +182,29 @@ TEST(Folder, VocabJsonNeedsMergesOrPieces) {
                            ": needs merges.txt beside it (BPE), or source.spm and target.spm (Marian); none is there");
   write_file(folder / "target.spm", "");
   EXPECT_EQ(message(), "cannot open " + (folder / "source.spm").string() + ": No such file or directory");
+}
+
+// OPT has RoBERTa's tokens, and GPT-2's class. As transformers 5.24 has it.
+TEST(Folder, OptBeginsWithBosAsItsConfigurationSays) {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.json",
+             R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "H": 4, "e": 5, "Ġ": 6, "He": 7})");
+  write_file(folder / "merges.txt", "#version: 0.2\nH e\n");
+  const auto load = [&](const json& more) {
+    json config = {{"unk_token", "</s>"}, {"bos_token", "</s>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}};
+    config.update(more);
+    write_file(folder / "tokenizer_config.json", config.dump());
+    return load_tokenizers(folder.path()).source;
+  };
+  for (const json& more :
+       {json{{"add_bos_token", true}}, json{{"add_bos_token", true}, {"tokenizer_class", "GPT2Tokenizer"}}}) {
+    const auto opt = load(more);
+    EXPECT_EQ(opt->encode_for_model("He e<pad></s>").ids, (Ids{2, 7, 6, 5, 1, 2}));
+    EXPECT_EQ(opt->encode_pair("He", "e").ids, (Ids{2, 7, 2, 5}));
+  }
+  EXPECT_EQ(load({{"tokenizer_class", "GPT2Tokenizer"}})->encode_for_model("He").ids, Ids{7});
+  const json roberta = {{"bos_token", "<s>"}, {"unk_token", "<unk>"}, {"tokenizer_class", "RobertaTokenizer"}};
+  EXPECT_EQ(load(roberta)->encode_for_model("He").ids, (Ids{0, 7, 2}));
 }
 
 // The pieces are SentencePiece's, the ids those of vocab.json; </s> comes after a text, a language code before it.
