@@ -1,6 +1,7 @@
 #include "attune/data/parallel_corpus.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -74,6 +75,25 @@ std::optional<std::vector<TokenLink>> links_of(const TextPair& pair, const Paral
   return token_links(pair.alignment, source_words, target_words);
 }
 
+// How many tokens the model reads before the text; nothing where the text is not there as a whole.
+std::optional<int32_t> tokens_before(const std::vector<int32_t>& text, const std::vector<int32_t>& read) {
+  const auto found = std::ranges::search(read, text);
+  if (found.empty() && !text.empty()) return std::nullopt;
+  return static_cast<int32_t>(found.begin() - read.begin());
+}
+
+// The links of a pair, between the tokens that the model reads.
+std::optional<std::vector<TokenLink>> links_in(const ParallelExample& read, const TextPair& pair,
+                                               const Tokenizer& source, const Tokenizer& target) {
+  const ParallelExample texts{source.encode(pair.source), target.encode(pair.target)};
+  std::optional<std::vector<TokenLink>> links = links_of(pair, texts, source, target);
+  const auto before_source = tokens_before(texts.source, read.source);
+  const auto before_target = tokens_before(texts.target, read.target);
+  if (!links || !before_source || !before_target) return std::nullopt;
+  for (TokenLink& link : *links) link = {link.target + *before_target, link.source + *before_source};
+  return links;
+}
+
 using TakePair = std::function<void(ParallelExample&&)>;
 
 void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, const Tokenizer& target,
@@ -87,8 +107,7 @@ void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, c
       encoded[i].source = options.frame.source(source, pairs[i].source);
       encoded[i].target = options.frame.target(target, pairs[i].target);
       if (options.alignments.empty()) continue;
-      const ParallelExample unframed{source.encode(pairs[i].source), target.encode(pairs[i].target)};
-      auto links = links_of(pairs[i], unframed, source, target);
+      auto links = links_in(encoded[i], pairs[i], source, target);
       unaligned[i] = !links;
       if (links) encoded[i].links = std::move(*links);
     }

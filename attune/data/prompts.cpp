@@ -45,7 +45,7 @@ Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenize
   Document document;
   const int32_t bos = tokenizer.bos_id(), eos = tokenizer.eos_id();
   document.ids = tokenizer_frames_texts ? tokenizer.encode_for_model(prompt).ids : tokenizer.encode(prompt);
-  if (!tokenizer_frames_texts || (document.ids.empty() && bos >= 0)) document.ids.insert(document.ids.begin(), bos);
+  if (bos >= 0 && (!tokenizer_frames_texts || document.ids.empty())) document.ids.insert(document.ids.begin(), bos);
   if (document.ids.empty()) fail<DataError>("{}: the prompt is empty, and the tokenizer names no bos", line.place);
   const std::vector<int32_t> ids = tokenizer.encode(answer);
   if (ids.empty()) fail<DataError>("{}: the answer has no tokens", line.place);

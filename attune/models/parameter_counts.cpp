@@ -35,7 +35,7 @@ std::vector<ParameterCounts::Layer> layers(const AttentionKind& attention, const
   std::vector<ParameterCounts::Layer> all;
   for (int64_t i = 0; i < c.distinct_layers(); ++i) {
     const int64_t feed_forward = parameter_count(c.feed_forward, network, i);
-    all.push_back({.self_attention = attention_parameters(attention, self_attention_setting(c)),
+    all.push_back({.self_attention = attention_parameters(attention, self_attention_setting(c.of_layer(i))),
                    .feed_forward = feed_forward,
                    .norms = (c.norm == NormPlacement::sandwich ? 4 : 2) * norm_parameters(c),
                    .idle = feed_forward - active_parameter_count(c.feed_forward, network, i)});

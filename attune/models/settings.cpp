@@ -10,7 +10,7 @@ AttentionSetting self_attention_setting(const TransformerConfig& c, std::shared_
                            .relative_bias = std::holds_alternative<RelativeBiasPositions>(c.positions),
                            .norm = norm_config(c),
                            .shared_layers = c.share_layers};
-  setting.positions.bias = std::move(bias);
+  if (setting.relative_bias) setting.positions.bias = std::move(bias);  // a local layer may have other positions
   return setting;
 }
 

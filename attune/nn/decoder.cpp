@@ -142,7 +142,7 @@ Tensor weights_of_head(const Tensor& weights, int64_t head) {
   std::vector<int32_t> rows;
   for (int64_t row = 0; row < weights.size(0); ++row)
     rows.push_back(static_cast<int32_t>(row * weights.size(1) + head));
-  return gather(weights.reshape({-1, weights.size(2)}), Indices(rows));
+  return gather(weights.reshape({weights.size(0) * weights.size(1), weights.size(2)}), Indices(rows));
 }
 
 }  // namespace

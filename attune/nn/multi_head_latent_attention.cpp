@@ -186,8 +186,10 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Cach
   for (const QueryGroup& g : groups) expanded.push_back(expands(q, g.begin, g.end));
   if (std::find(expanded.begin(), expanded.end(), true) == expanded.end()) return attend_absorbed(query, q, cache);
   Tensor out = Tensor::empty({query.size(0), config_.d_model}, {query.dtype(), query.device()});
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const QueryGroup& g = groups[i];
+  for (size_t i = 0, next = 0; i < groups.size(); i = next) {
+    next = i + 1;
+    while (!expanded[i] && next < groups.size() && !expanded[next]) ++next;  // absorbed rows share their products
+    const QueryGroup g{groups[i].begin, groups[next - 1].end};
     const SlotTable table = queries_of(*q.table, g.begin, g.end);
     const CachedQueries part{.positions = q.positions.empty() ? Indices() : q.positions.slice(g.begin, g.end),
                              .table = &table};

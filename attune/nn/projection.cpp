@@ -59,6 +59,7 @@ std::array<PanelParameters, kMostFused> panels_of(Projections projections) {
 // The loss for a weight that has only panels: from the same logits as in decoding, kRows rows at a time.
 CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                         const CrossEntropyOptions& options) {
+  if (options.r_drop > 0) return cross_entropy(project(x, projection), labels, options);  // pairs are half of all apart
   constexpr int64_t kRows = 256;
   CrossEntropyOptions of_piece = options;
   if (options.scale == 0) {
@@ -140,6 +141,7 @@ Tensor added_by_adapters(const Tensor& x, Projections projections) {
     if (own > 0 && before < all) weight = beside(weight, zeros_like(out, all - before, reduced));
     return LinearParameters{.weight = weight, .bias = {}};
   });
+  const ExecutionScope once([](Execution& e) { e.bfloat16_copies.reset(); });  // these weights are for this product
   return fused_linear(reduced, {up.data(), projections.size()});
 }
 
@@ -271,7 +273,11 @@ CrossEntropy projection_loss(const Tensor& x, const Projection& p, const Indices
                              const CrossEntropyOptions& options) {
   if (p.adapter->there()) return cross_entropy(project(x, p), labels, options);
   if (p.weight.panels && !p.weight.tensor.defined()) return panel_loss(x, p, labels, options);
-  return linear_cross_entropy(x, weight_of(parameters_of(p), x), p.bias.tensor, labels, options);
+  const LinearParameters parameters = parameters_of(p);
+  if (parameters.quantised == nullptr)
+    return linear_cross_entropy(x, parameters.weight, parameters.bias, labels, options);
+  const ExecutionScope once([](Execution& e) { e.bfloat16_copies.reset(); });  // what is widened is for this product
+  return linear_cross_entropy(x, weight_of(parameters, x), parameters.bias, labels, options);
 }
 
 }  // namespace attune

@@ -2,6 +2,7 @@
 
 #include "attune/nn/projection.h"
 #include "attune/ops/activation.h"
+#include "attune/ops/residual.h"
 #include "attune/ops/scale.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -23,7 +24,9 @@ class ProjectionLayer final : public Module {
   Tensor operator()(const Tensor& x) const { return capped(project(scaled(x, options_.scale), projection_)); }
   /// Only the logits columns[r] of row r, see linear_columns(). Call it under NoGrad.
   Tensor operator()(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
-    return capped(project_columns(scaled(x, options_.scale), projection_, columns));
+    const Tensor y = project_columns(scaled(x, options_.scale), projection_, columns);
+    // What a row does not have stays -inf. The second term is nothing elsewhere.
+    return options_.soft_cap > 0 ? residual_dropout(capped(y), scaled(y, 1e-30)) : y;
   }
   /// The loss of operator()(x). Without a soft cap it never stores all logits.
   CrossEntropy loss(const Tensor& x, const Indices& labels, const CrossEntropyOptions& options) const {

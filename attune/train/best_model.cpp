@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "attune/base/error.h"
+#include <cmath>
+
+#include "attune/base/fail.h"
 #include "attune/io/config_file.h"
 
 namespace attune {
@@ -25,18 +27,17 @@ std::string reason_to_forget(const std::filesystem::path& best, const RunConfig&
 
 bool take_if_best(const ValidationReport& report, ValidationMetric metric, TrainingState& state) {
   const double value = value_of(report, metric);
+  if (!std::isfinite(value))
+    fail<NumericError>("step {}: the validation's {} is {}", state.step, enum_name(metric), value);
   state.last_validation = state.step;
-  const bool best =
-      state.best_step < 0 || (more_is_better(metric) ? value >= state.best_value : value < state.best_value);
-  if (best) {
-    state.best_step = state.step;
-    state.best_value = value;
-    state.best_metric = metric;
-    state.without_improvement = 0;
-  } else {
-    ++state.without_improvement;
-  }
-  return best;
+  const bool more = more_is_better(metric);
+  const bool better = state.best_step < 0 || (more ? value > state.best_value : value < state.best_value);
+  state.without_improvement = better ? 0 : state.without_improvement + 1;
+  if (!better && !(more && value == state.best_value)) return false;  // of equal ones the last, which is no improvement
+  state.best_step = state.step;
+  state.best_value = value;
+  state.best_metric = metric;
+  return true;
 }
 
 std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config, TrainingState& state) {

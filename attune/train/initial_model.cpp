@@ -13,6 +13,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
 #include "attune/io/parameter_file.h"
@@ -111,7 +112,10 @@ std::filesystem::path initial_model_folder(const std::string& initialize_from) {
 }
 
 InitialModel::InitialModel(const std::string& initialize_from)
-    : name_(initialize_from), folder_(initial_model_folder(initialize_from)) {}
+    : name_(initialize_from), folder_(initial_model_folder(initialize_from)) {
+  if (is_adapter_folder(initialize_from))
+    fail<ConfigError>("train.initialize_from = \"{}\": is an adapter; attune merge-adapter makes a model of it", name_);
+}
 
 TransformerConfig InitialModel::config_for(Architecture wanted) const {
   const TransformerConfig& own = folder_.config().model;

@@ -68,7 +68,8 @@ int64_t layer_of(const std::string& name) {
 }
 
 int64_t depth_of(const std::string& name, const TransformerConfig& model) {
-  const int64_t layers = name.starts_with("decoder.") ? model.of_decoder().layers : model.layers;
+  const bool of_decoder = name.starts_with("decoder.") || name.starts_with("target_embedding.");
+  const int64_t layers = of_decoder ? model.of_decoder().layers : model.layers;
   if (const int64_t layer = layer_of(name); layer >= 0) return layers - layer;
   if (name.starts_with("decoder.") || name.starts_with("encoder.")) return 1;  // final norms, tables of all layers
   return name.find("embedding") != std::string::npos ? layers + 1 : 0;

@@ -47,6 +47,11 @@ std::vector<std::pair<std::string, double>> with_cost(std::vector<std::pair<std:
   return scalars;
 }
 
+// The layer of the guided head keeps its activations; it may share parameters with those that compute theirs again.
+bool guided_outside_of_checkpoints(const RunConfig& config) {
+  return config.train.checkpoint_activations && !config.data.train_alignments.empty();
+}
+
 class Run {
  public:
   Run(const RunConfig& config, const fs::path& folder, TrainingObserver& observer, const std::atomic<bool>& stop,
@@ -335,7 +340,8 @@ void Run::step() {
                                     .r_drop = config_.train.r_drop,
                                     .seed = config_.train.seed,
                                     .first_forward = forward_of(first_forward, batch_part()),
-                                    .ranks = ranks_ ? &*ranks_ : nullptr});
+                                    .ranks = ranks_ ? &*ranks_ : nullptr,
+                                    .overlap = !guided_outside_of_checkpoints(config_)});
   ++state_.step;
   state_.batch += count;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

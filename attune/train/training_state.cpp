@@ -66,6 +66,7 @@ Json settings(const RunConfig& config) {
     fields["train.epochs"] = config.train.epochs;
   }
   fields["train.accumulate"] = config.train.accumulate;
+  fields["train.guided_alignment"] = config.train.guided_alignment;
   fields["train.label_smoothing"] = config.train.label_smoothing;
   fields["train.mask_probability"] = config.train.mask_probability;
   fields["train.word_dropout"] = config.train.word_dropout;
@@ -84,6 +85,18 @@ bool same_file(const Json& a, const Json& b) {
   if (!a.is_string() || !b.is_string()) return false;
   const std::string one = "/" + a.get<std::string>(), other = "/" + b.get<std::string>();
   return one.size() > 1 && other.size() > 1 && (one.ends_with(other) || other.ends_with(one));
+}
+
+// The model that adapters were trained on, whose parameters are in no checkpoint.
+std::string base_model_of(const RunConfig& config) {
+  return config.lora.on() ? config.train.initialize_from : "";
+}
+
+void check_base_model(const Json& stored, const RunConfig& config, const std::string& where) {
+  const Json asked_for = base_model_of(config);
+  if (!same_file(stored, asked_for))
+    fail<ConfigError>("train.initialize_from = {}: the adapters of the run to be resumed belong to {} ({})",
+                      show(asked_for), show(stored), where);
 }
 
 void check_tokenizers(const Json& stored, const RunConfig& config, const std::string& where) {
@@ -216,6 +229,7 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
   checkpoint.state = {{"attune_version", version()},
                       {"run", identity(parts.config)},
                       {"tokenizers", tokenizer_fields(parts.config.data)},
+                      {"base_model", base_model_of(parts.config)},
                       {"settings", settings(parts.config)},
                       {"corpus", write_fields(parts.corpus)},
                       {"training", write_fields(state)}};
@@ -238,8 +252,9 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
   const Json stored = checkpoint_state(reader);
   check_identity(member(stored, "run", where), parts.config, where);
   check_corpus(member(stored, "corpus", where), parts, where);
-  // Checkpoints of version 0.1.0 that were written before there was a check lack these two.
+  // Checkpoints that were written before there was a check lack these three.
   if (stored.contains("tokenizers")) check_tokenizers(member(stored, "tokenizers", where), parts.config, where);
+  if (stored.contains("base_model")) check_base_model(stored.at("base_model"), parts.config, where);
   RestoredRun restored;
   if (stored.contains("settings")) restored.changes = changes_of(member(stored, "settings", where), parts.config);
   TrainingState& state = restored.state;

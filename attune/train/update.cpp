@@ -22,17 +22,18 @@ std::optional<std::string> bad_parameter(Module& model) {
   return std::nullopt;
 }
 
-// Where the first gradient with a bad number is, or nothing; only in the parts that Adam updates here.
+// Where the first gradient with a bad number is, or nothing.
 struct BadGradient {
   int64_t parameter = std::numeric_limits<int64_t>::max(), element = -1;
 };
 
-BadGradient bad_gradient(Module& model, const Adam& adam) {
+// `reduced`: only the parts that Adam updates here have the sum of all ranks.
+BadGradient bad_gradient(Module& model, const Adam& adam, bool reduced) {
   const std::vector<NamedParameter> parameters = trained_parameters(model);
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Tensor g = gradient(*parameters[p].tensor);
     if (!g.defined()) continue;
-    const ElementRange range = adam.states()[p].range;
+    const ElementRange range = reduced ? adam.states()[p].range : ElementRange{0, g.numel()};
     const int64_t i = first_not_finite(g.detach().reshape({g.numel()}).rows(range.begin, range.end));
     if (i >= 0) return {static_cast<int64_t>(p), range.begin + i};
   }
@@ -43,7 +44,7 @@ BadGradient bad_gradient(Module& model, const Adam& adam) {
 // With a communicator, all ranks look for it together.
 std::string first_culprit(Module& model, const Adam& adam, Communicator* communicator) {
   if (const auto parameter = bad_parameter(model)) return *parameter;
-  BadGradient bad = bad_gradient(model, adam);
+  BadGradient bad = bad_gradient(model, adam, communicator != nullptr);
   if (communicator != nullptr)
     bad = std::ranges::min(communicator->all_gather_values(bad), {},
                            [](const BadGradient& b) { return std::pair(b.parameter, b.element); });
@@ -84,10 +85,12 @@ std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam,
     const CrossEntropy cross_entropy = input.batches[i].loss(
         {.label_smoothing = input.label_smoothing, .scale = 1 / (passes * labels), .r_drop = input.r_drop});
     const double loss = cross_entropy.loss.item();
-    const bool completes = input.ranks != nullptr && i + 1 == input.batches.size() && std::isfinite(loss);
+    const bool last = i + 1 == input.batches.size();
+    const bool completes = input.ranks != nullptr && input.overlap && last && std::isfinite(loss);
     LeafObserver observer;
     if (completes) observer = [&](const GradientNode& leaf) { input.ranks->on_complete(leaf); };
-    backward(cross_entropy.loss, {}, observer);
+    // With dropout of layers, all that is trained of a model may be left out.
+    if (requires_gradient(cross_entropy.loss)) backward(cross_entropy.loss, {}, observer);
     if (!std::isfinite(loss))
       return not_finite("loss", loss, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)),
                         first_culprit(model, adam, nullptr));

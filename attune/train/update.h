@@ -32,6 +32,9 @@ struct UpdateInput {
   uint64_t seed = 1;              // of dropout, with ...
   uint64_t first_forward = 0;     // ... the number of the first forward pass, unique in the run and among the ranks
   DataParallel* ranks = nullptr;  // that work on the same batches
+  /// Whether gradients are sent while backward goes on. Needs that no parameter is used both within and outside of a
+  /// layer that computes its activations again: the pass outside does not see the uses within.
+  bool overlap = true;
 };
 
 struct UpdateResult {

@@ -19,7 +19,7 @@ struct ValidationReport {
   int64_t examples = 0;             // sentences, texts or documents
   double seconds = 0;               // that the validation took
   bool best = false;                // so far, by RunConfig::best_metric()
-  int64_t without_improvement = 0;  // validations since the best
+  int64_t without_improvement = 0;  // validations since the last that was better than all before it
 
   std::optional<double> bleu = {};  // percent, of the detokenized translations against the lines of valid_target
   std::optional<ClassificationScores> classification = {};  // of a classifier's labels

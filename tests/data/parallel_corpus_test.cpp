@@ -12,6 +12,28 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
+// Words, with bos and eos around a text that a model reads.
+class FramingTokenizer final : public Tokenizer {
+ public:
+  FramingTokenizer() { special_ = {.pad = 0, .unk = 1, .bos = 2, .eos = 3}; }
+  Ids encode(std::string_view text) const override { return words_.encode(text); }
+  Encoding encode_for_model(std::string_view text, const EncodeOptions&) const override {
+    Ids ids = encode(text);
+    ids.insert(ids.begin(), 2);
+    ids.push_back(3);
+    return {ids, Ids(ids.size())};
+  }
+  int32_t vocab_size() const override { return words_.vocab_size(); }
+  std::string piece(int32_t id) const override { return words_.piece(id); }
+  std::string kind() const override { return words_.kind(); }
+  std::string file_name() const override { return words_.file_name(); }
+  void save(const std::filesystem::path& file) const override { words_.save(file); }
+
+ private:
+  std::string join(const std::vector<int>& ids) const override { return words_.decode(ids); }
+  WhitespaceTokenizer words_{{"a", "b", "c"}};
+};
+
 class ParallelCorpusFiles : public testing::Test {
  protected:
   std::filesystem::path write(const std::string& name, const std::string& text) {
@@ -94,6 +116,17 @@ TEST_F(ParallelCorpusFiles, LinksTheTokensOfAlignedWords) {
   const auto words = load_parallel_corpus({en}, {de}, english_, german_, {.max_tokens = 4, .alignments = {align}});
   EXPECT_EQ(words.unaligned, 0);
   EXPECT_EQ(words.examples[0].links, (std::vector<TokenLink>{{0, 0}, {1, 0}, {1, 1}, {1, 2}}));
+
+  // <s> text </s>, and a target that begins with a language
+  const FramingTokenizer framing;
+  const ParallelCorpusOptions framed{
+      .frame = {.by_tokenizer = true, .first = 5}, .max_tokens = 9, .alignments = {write("2.align", "0-0 2-1\n")}};
+  const auto read =
+      load_parallel_corpus({write("2.en", "a b c\n")}, {write("2.de", "x y\n")}, framing, german_, framed);
+  ASSERT_EQ(read.examples.size(), 1u);
+  EXPECT_EQ(read.examples[0].source, (Ids{2, 4, 5, 6, 3}));
+  EXPECT_EQ(read.examples[0].target, (Ids{5, 4, 5, 3}));
+  EXPECT_EQ(read.examples[0].links, (std::vector<TokenLink>{{1, 1}, {2, 3}}));
 }
 
 TEST_F(ParallelCorpusFiles, RefusesAlignmentsThatDoNotFit) {

@@ -316,20 +316,38 @@ TEST(Choices, FeedForwardNetworks) {
 
 TEST(Choices, LayersWithLocalAttention) {
   for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_classifier})
-    for (const PositionKind& local : {PositionKind(RotaryOptions{.base = 100}), PositionKind(NoPositions{})}) {
-      TransformerConfig c = small_config(architecture);
-      c.layers = 3;
-      c.positions = RotaryOptions{};
-      c.layer_attention = {LayerAttention::local, LayerAttention::global, LayerAttention::local};
-      c.local_window = 3;
-      c.local_positions = local;
-      SCOPED_TRACE(write_fields(c).dump());
-      check_works(c);
-      const auto model = build_model(c);
-      convert_parameters(*model, DType::f64);
-      check_folder(*model, c);
-      if (HasFatalFailure()) return;
-    }
+    for (const PositionKind& global : {PositionKind(RotaryOptions{}), PositionKind(RelativePositions{}),
+                                       PositionKind(RelativeBiasPositions{.buckets = 8})})
+      for (const PositionKind& local : {PositionKind(RotaryOptions{.base = 100}), PositionKind(NoPositions{})}) {
+        TransformerConfig c = small_config(architecture);
+        c.layers = 3;
+        c.positions = global;
+        c.layer_attention = {LayerAttention::local, LayerAttention::global, LayerAttention::local};
+        c.local_window = 3;
+        c.local_positions = local;
+        SCOPED_TRACE(write_fields(c).dump());
+        check_works(c);
+        const auto model = build_model(c);
+        convert_parameters(*model, DType::f64);
+        check_folder(*model, c);
+        if (HasFatalFailure()) return;
+      }
+}
+
+// The table of all layers is for those that are not local.
+TEST(Choices, LocalLayersHaveNoRelativeBias) {
+  TransformerConfig c = small_config(Architecture::decoder_lm);
+  c.layers = 1;
+  c.positions = RelativeBiasPositions{.buckets = 8};
+  c.layer_attention = {LayerAttention::local};
+  c.local_window = 3;
+  c.local_positions = NoPositions{};
+  const auto model = build_model(c);
+  const double before = loss_of(*model, c.architecture).item();
+  for (const NamedParameter& p : named_parameters(*model))
+    if (p.name.find("relative_bias") != std::string::npos)
+      for (float& x : p.tensor->values<float>()) x += 1 + 3 * x;
+  EXPECT_EQ(loss_of(*model, c.architecture).item(), before);
 }
 
 TEST(Choices, Sharing) {

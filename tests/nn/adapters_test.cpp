@@ -9,6 +9,7 @@
 #include "attune/nn/make_panels.h"
 #include "attune/nn/projection.h"
 #include "attune/ops/panel_weight.h"
+#include "attune/ops/precision.h"
 #include "attune/tensor/buffer.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/errors.h"
@@ -163,6 +164,27 @@ std::vector<Tensor> adapter_gradients(bool widened, bool checkpointing) {
     found.push_back(gradient(slot.adapter->b()));
   }
   return found;
+}
+
+// A scope of bfloat16 keeps copies of parameters until it ends, but not of what is made for one product.
+TEST(Adapters, WhatIsMadeForOneProductIsNotKeptInBfloat16) {
+  const RandomOptions f32{.dtype = DType::f32, .seed = 2};
+  Projection int8 = projection_of({}, {});
+  int8.weight.quantised =
+      std::make_shared<const PanelWeight>(PanelWeight::lay_out(normal({1024, 512}, f32), WeightFormat::int8));
+  const Projection q = projection_of(normal({1024, 512}, f32), {}, normal({64, 512}, f32), normal({1024, 64}, f32)),
+                   v = projection_of(normal({1024, 512}, f32), {}, normal({64, 512}, f32), normal({1024, 64}, f32));
+  const Tensor x = normal({4, 512}, f32);
+  const Indices labels = Indices{1, 2, 3, 4};
+  const ProductPrecisionScope precision(ProductPrecision::bfloat16);
+  const auto both = [&] {
+    static_cast<void>(projection_loss(x, int8, labels, {}));
+    static_cast<void>(project_fused(x, {&q, &v}));
+  };
+  both();
+  const int64_t before = allocator_statistics().bytes_in_use;
+  for (int i = 0; i < 3; ++i) both();
+  EXPECT_LT(allocator_statistics().bytes_in_use - before, 100'000);
 }
 
 TEST(Adapters, GradientsOverInt8WeightsAreThoseOverTheWidenedOnesBitForBit) {

@@ -130,6 +130,16 @@ INSTANTIATE_TEST_SUITE_P(Tasks, RanksEqualOneProcess,
                                                        c.train.accumulate = 3;
                                                        c.train.batch_tokens = 40;
                                                      }},
+                                           EqualCase{"guided_and_checkpointed", Architecture::encoder_decoder,
+                                                     [](RunConfig& c) {
+                                                       const std::string& source = c.data.train_source.front();
+                                                       write_reversed_alignments(source);
+                                                       c.data.train_alignments = {source + ".align"};
+                                                       c.model.layers = 2;
+                                                       c.model.positions = RelativeBiasPositions{.buckets = 8};
+                                                       c.train.guided_alignment = 0.5;
+                                                       c.train.checkpoint_activations = true;
+                                                     }},
                                            EqualCase{"batches_of_one_example", Architecture::encoder_decoder,
                                                      [](RunConfig& c) { c.train.batch_tokens = 1; }},
                                            EqualCase{"language_model", Architecture::decoder_lm,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -85,6 +86,28 @@ TEST_F(LoraTest, AdaptersAloneLearn) {
   const TrainedRun run = train(config_, folder_ / "run");
   EXPECT_GT(run.seen.steps.front().loss, 1.5) << "what the model knew is wrong now";
   EXPECT_GT(accuracy(run), 0.9);
+}
+
+// A step whose only layer with adapters is left out trains nothing, and the run goes on.
+TEST_F(LoraTest, LayersThatAreAllLeftOutTrainNothing) {
+  config_.lora = {.rank = 2, .targets = {"w_q"}};
+  config_.train.layer_dropout = 0.5;
+  const TrainedRun run = train(config_, folder_ / "run");
+  const auto still = std::ranges::count_if(run.seen.steps, [](const auto& step) { return step.gradient_norm == 0; });
+  EXPECT_GT(still, 0);
+  EXPECT_LT(still, std::ssize(run.seen.steps));
+}
+
+TEST_F(LoraTest, AResumedRunKeepsItsBaseModel) {
+  config_.lora = {.rank = 2};
+  train(config_, folder_ / "run");
+  std::filesystem::copy(folder_ / "base", folder_ / "other", std::filesystem::copy_options::recursive);
+  config_.train.initialize_from = (folder_ / "other").string();
+  config_.train.steps = 30;
+  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "run", true); }),
+              HasSubstr("the adapters of the run to be resumed belong to"));
+  config_.train.initialize_from = (folder_ / "run" / "model" / kAdapterFolder).string();
+  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "another"); }), HasSubstr("is an adapter"));
 }
 
 TEST_F(LoraTest, ResumesBitForBit) {
@@ -261,6 +284,12 @@ TEST_F(LoraTest, RatesFallWithTheDepth) {
                                                   {"encoder.layers.0.self_attention.w_q.lora.a", &unused},
                                                   {"embedding.weight", &unused}};
   EXPECT_EQ(learning_rate_factors(config_, parameters), (std::vector<double>{1, 0.5, 0.5, 0.25, 0.125}));
+  config_.model.architecture = Architecture::encoder_decoder;
+  config_.model.layers = 3;
+  config_.model.decoder_layers = 1;
+  const std::vector<NamedParameter> tables = {{"source_embedding.weight", &unused},
+                                              {"target_embedding.weight", &unused}};
+  EXPECT_EQ(learning_rate_factors(config_, tables), (std::vector<double>{0.0625, 0.25}));
   config_.train.layer_learning_rate_decay = 1;
   EXPECT_TRUE(learning_rate_factors(config_, parameters).empty());
 }

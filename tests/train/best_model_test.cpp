@@ -1,0 +1,49 @@
+#include "attune/train/best_model.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+// A validation at the next step.
+bool is_best(TrainingState& state, ValidationMetric metric, double value) {
+  ++state.step;
+  ValidationReport report;
+  report.loss.loss = report.loss.accuracy = value;
+  return take_if_best(report, metric, state);
+}
+
+TEST(BestModel, OfEqualAccuraciesTheLastIsTakenAndNoneIsAnImprovement) {
+  TrainingState state;
+  for (const double accuracy : {0.9, 0.95, 0.95, 0.95})
+    EXPECT_TRUE(is_best(state, ValidationMetric::accuracy, accuracy)) << accuracy;
+  EXPECT_EQ(state.best_step, 4);
+  EXPECT_EQ(state.without_improvement, 2);
+  EXPECT_FALSE(is_best(state, ValidationMetric::accuracy, 0.94));
+  EXPECT_EQ(state.without_improvement, 3);
+  EXPECT_TRUE(is_best(state, ValidationMetric::accuracy, 0.96));
+  EXPECT_EQ(state.without_improvement, 0);
+}
+
+TEST(BestModel, OfEqualLossesTheFirstIsTaken) {
+  TrainingState state;
+  EXPECT_TRUE(is_best(state, ValidationMetric::loss, 2));
+  EXPECT_FALSE(is_best(state, ValidationMetric::loss, 2));
+  EXPECT_TRUE(is_best(state, ValidationMetric::loss, 1));
+  EXPECT_EQ(state.best_step, 3);
+}
+
+TEST(BestModel, WhatIsNoNumberIsAnError) {
+  TrainingState state;
+  EXPECT_EQ(message_of<NumericError>(
+                [&] { is_best(state, ValidationMetric::loss, std::numeric_limits<double>::quiet_NaN()); }),
+            "step 1: the validation's loss is nan");
+  EXPECT_EQ(state.best_step, -1);
+}
+
+}  // namespace
+}  // namespace attune
