@@ -82,15 +82,11 @@ std::vector<std::string> words_of(std::string_view text) {
 
 // Tokens with the words that they belong to; special tokens are in no word.
 Json tokens_json(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  const std::vector<int32_t> words = words_of_tokens(tokenizer, ids);
-  Json tokens = Json::array(), of_tokens = Json::array();
-  for (size_t i = 0; i < ids.size(); ++i) {
-    tokens.push_back(tokenizer.piece(ids[i]));
-    of_tokens.push_back(tokenizer.is_special_token(ids[i]) ? -1 : words[i]);
-  }
+  Json tokens = Json::array();
+  for (const int32_t id : ids) tokens.push_back(tokenizer.piece(id));
   return {{"tokens", std::move(tokens)},
           {"words", words_of(tokenizer.decode(ids))},
-          {"word_of_token", std::move(of_tokens)}};
+          {"word_of_token", words_of_tokens(tokenizer, ids)}};
 }
 
 // weights [1, heads, queries, keys] as lists, with five digits.

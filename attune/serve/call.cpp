@@ -55,6 +55,25 @@ Json error_json(const HttpError& error, ErrorForm form, int status) {
             {"code", or_null(error.code())}}}};
 }
 
+// What the log says of a refused request. The message may quote texts of the request, which are never logged; so may
+// the name of a field that nobody knows.
+std::string cause_of(const HttpError& error) {
+  if (!error.code().empty()) return error.code();
+  const auto in_name = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  const bool is_name = error.field().size() <= 40 && std::ranges::all_of(error.field(), in_name);
+  return is_name && !error.field().empty() ? error.field() : "the request";
+}
+
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "unknown";
+  }
+}
+
 }  // namespace
 
 std::string request_id(const HttpRequest& request) {
@@ -111,17 +130,12 @@ HttpResponse Call::error_response(const HttpError& error) const {
 }
 
 void Call::fail(const std::exception_ptr& error, const std::string& field) {
-  HttpResponse response = error_response(as_http_error(error, field));
+  const HttpError told = as_http_error(error, field);
+  HttpResponse response = error_response(told);
   {
     const std::lock_guard lock(mutex_);
     if (answered_) return;
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-      record_.error = e.what();
-    } catch (...) {
-      record_.error = "unknown";
-    }
+    record_.error = told.status() < 500 ? cause_of(told) : message_of(error);
     if (streaming_) {
       answered_ = true;
       record_.cancelled = *exchange_->gone();

@@ -35,7 +35,7 @@ struct CallRecord {
   bool cancelled = false;  // the client had gone
   double seconds = 0;
   int64_t tokens_in = 0, tokens_out = 0;
-  std::string error = {};  // what the client was told
+  std::string error = {};  // an error of the server in full, else the field or the code of what the client was told
 };
 
 /// A request with what is known about its client, and the answer to it. Whoever works on the answer shares the call;

@@ -46,6 +46,7 @@ void read_sampling(RequestFields& fields, const RequestLimits& limits, Completio
   sampling.repetition_penalty = fields.number("repetition_penalty", 0.01, 100).value_or(sampling.repetition_penalty);
   const auto seed = fields.integer("seed", 0, kLargest);
   sampling.seed = seed ? static_cast<uint64_t>(*seed) : random_seed();
+  request.form.seeded = seed.has_value();
   sampling.slide = false;
   request.samples = fields.integer("n", 1, limits.samples).value_or(1);
   request.options.stop = fields.texts("stop", limits.stop_strings);
@@ -201,6 +202,20 @@ void answer_completions(Service& service, const std::shared_ptr<Call>& call) {
       ->start(std::move(prompts), request.samples, before);
 }
 
+// What the model's template makes of the messages. Where it refuses them, "FOLDER/FILE:LINE: ..." says why: the folder
+// is nothing for clients.
+std::string chat_text(const ServedModel& model, const Json& messages) {
+  try {
+    return model.chat_template()->render_json(messages.dump());
+  } catch (const DataError& error) {
+    std::string_view what = error.what();
+    const std::string folder = model.config().folder;
+    if (what.starts_with(folder)) what.remove_prefix(folder.size());
+    while (what.starts_with('/')) what.remove_prefix(1);
+    refuse_field("messages", std::string(what));
+  }
+}
+
 void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call) {
   const RequestLimits& limits = service.config().limits;
   RequestFields fields(call->request());
@@ -222,7 +237,7 @@ void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call
   request.options.sampling = request.sampling;
   request.options.prompts_have_special_tokens = true;  // the template writes them
   GenerationRequests requests(*model.generator(), request.options);
-  const std::string text = model.chat_template()->render_json(messages.dump());
+  const std::string text = chat_text(model, messages);
   Prompts prompts = {prompt_of("messages", [&] { return requests.encode(text, "messages"); })};
   check_prompts(prompts, request.samples, limits, "messages");
   const int64_t longest = request.sampling.longest_continuation(tokens_in(prompts));

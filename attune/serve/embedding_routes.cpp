@@ -78,12 +78,6 @@ std::vector<std::string> texts_to_embed(const Service& service, RequestFields& f
   return texts;
 }
 
-// The first numbers of a vector, of length 1 again: for models that were trained for it (Kusupati et al. 2022).
-void shorten(std::vector<float>& vector, int64_t dimensions) {
-  vector.resize(static_cast<size_t>(dimensions));
-  normalize(vector);
-}
-
 const Tokenizer& tokenizer_of(const ServedModel& model) {
   if (model.translator() != nullptr) return model.translator()->source_tokenizer();
   if (model.generator() != nullptr) return model.generator()->tokenizer();
@@ -124,7 +118,9 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
   const auto on_done = [call, format, dimensions, tokens](std::vector<std::vector<float>>&& vectors) {
     Json data = Json::array();
     for (size_t i = 0; i < vectors.size(); ++i) {
-      if (dimensions) shorten(vectors[i], *dimensions);
+      // The first numbers, of models that were trained for it (Kusupati et al. 2022); always of length 1.
+      if (dimensions) vectors[i].resize(static_cast<size_t>(*dimensions));
+      normalize(vectors[i]);
       Json embedding = format == "base64" ? Json(base64_of(vectors[i])) : numbers_json(vectors[i]);
       data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(embedding)}});
     }
@@ -194,11 +190,13 @@ void answer_info(Service& service, const std::shared_ptr<Call>& call) {
     if (model->generator() != nullptr) json["chat"] = model->chat_template() != nullptr;
     models.push_back(std::move(json));
   }
-  call->respond(Json{{"version", version()},
-                     {"models", std::move(models)},
-                     {"max_concurrent_requests", limits.requests},
-                     {"max_client_batch_size", limits.texts},
-                     {"max_batch_tokens", limits.tokens}});
+  Json info = {{"version", version()},
+               {"max_concurrent_requests", limits.requests},
+               {"max_client_batch_size", limits.texts},
+               {"max_batch_tokens", limits.tokens}};
+  if (models.size() == 1) info.update(models.front());  // as text-embeddings-inference, which has one model
+  info["models"] = std::move(models);
+  call->respond(info);
 }
 
 }  // namespace attune::serve

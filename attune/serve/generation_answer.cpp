@@ -57,7 +57,9 @@ void GenerationAnswer::start(std::vector<std::vector<int32_t>> prompts, int64_t 
         text.whole += added;
       }));
     }
-    DecodingRequest request = requests_.request(std::move(prompts[p]), 0, samples);
+    // Without a seed equal prompts get texts of their own, too.
+    DecodingRequest request =
+        requests_.request(std::move(prompts[p]), form_.seeded ? 0 : static_cast<int64_t>(first), samples);
     request.cancel = call_->gone();
     request.deadline = call_->deadline;
     request.on_token = [self = shared_from_this(), first](const TokenEvent& event) {
@@ -70,7 +72,21 @@ void GenerationAnswer::start(std::vector<std::vector<int32_t>> prompts, int64_t 
   }
   call_->count_tokens(tokens_in_, 0);
   if (form_.stream) call_->begin_events();
+  if (form_.stream && form_.chat) send_roles();
   model_.decoder().add(call_->client.name, std::move(requests));
+}
+
+// Who speaks: once for each text, in their order, since clients join what the events say.
+void GenerationAnswer::send_roles() {
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    Json json = head();
+    json["choices"] = Json::array({{{"index", i},
+                                    {"delta", {{"role", "assistant"}, {"content", ""}}},
+                                    {"logprobs", nullptr},
+                                    {"finish_reason", nullptr}}});
+    if (form_.usage_event) json["usage"] = nullptr;
+    call_->event(json);
+  }
 }
 
 void GenerationAnswer::first_token() {
@@ -117,6 +133,7 @@ void GenerationAnswer::add_scores(Text& text, const TokenEvent& event) const {
   }
   Json top = Json::object();  // likeliest first: of tokens that look alike the likeliest stays
   for (const auto& [id, log_probability] : event.scores->likeliest) top.emplace(shown(id), log_probability);
+  top.emplace(token, event.scores->log_probability);  // the one that was taken is always there
   text.scores["tokens"].push_back(token);
   text.scores["token_logprobs"].push_back(event.scores->log_probability);
   text.scores["top_logprobs"].push_back(std::move(top));
@@ -169,8 +186,10 @@ Json GenerationAnswer::choice(Text& text, size_t index, const char* reason) cons
   const std::string& shown = form_.stream ? text.added : text.whole;
   if (!form_.chat) {
     choice["text"] = shown;
+  } else if (form_.stream) {
+    choice["delta"] = Json{{"content", shown}};
   } else {
-    choice[form_.stream ? "delta" : "message"] = {{"role", "assistant"}, {"content", shown}};
+    choice["message"] = {{"role", "assistant"}, {"content", shown}};
   }
   choice["logprobs"] = std::exchange(text.scores, {});
   choice["finish_reason"] = reason == nullptr ? Json(nullptr) : Json(reason);

@@ -21,6 +21,7 @@ struct GenerationForm {
   bool chat = false;         // chat.completion, else text_completion
   bool stream = false;       // events, else one answer
   bool usage_event = false;  // of a stream: counts of tokens at the end
+  bool seeded = false;       // the request has a seed: a text depends on it and on its prompt alone
   int64_t likeliest = -1;    // log probabilities with so many alternatives; -1: none
 };
 
@@ -45,6 +46,7 @@ class GenerationAnswer : public std::enable_shared_from_this<GenerationAnswer> {
     std::unique_ptr<GrowingText> growing = {};
     std::optional<IncrementalDecoder> scored = {};  // the tokens that have scores, where they are wanted
   };
+  void send_roles();
   void first_token();
   bool take(size_t index, const TokenEvent& event);
   void add_scores(Text& text, const TokenEvent& event) const;

@@ -161,7 +161,9 @@ void RequestFields::ignore(std::initializer_list<const char*> names) {
 
 void RequestFields::finish() const {
   for (const auto& [name, ignored] : object_.items())
-    if (!known_.contains(name)) refuse_field(name.substr(0, 200), "is not a field of this request");
+    if (!known_.contains(name))
+      throw HttpError(400, name.substr(0, 200) + ": is not a field of this request", name.substr(0, 200),
+                      "unknown_parameter");
 }
 
 }  // namespace attune::serve

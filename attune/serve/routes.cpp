@@ -1,5 +1,8 @@
 #include "attune/serve/routes.h"
 
+#include <algorithm>
+#include <cctype>
+
 namespace attune::serve {
 
 std::span<const Route> routes() {
@@ -46,9 +49,11 @@ bool is_path_of(const Route& route, std::string_view path) {
 }
 
 std::string_view key_of_headers(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
+  constexpr std::string_view kBearer = "bearer ";  // of either case: RFC 9110, section 11.1
   const std::string_view authorization = request.header("authorization");
-  if (authorization.starts_with(kBearer)) return authorization.substr(kBearer.size());
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  if (std::ranges::equal(authorization.substr(0, kBearer.size()), kBearer, same))
+    return authorization.substr(kBearer.size());
   return request.header("x-api-key");
 }
 

@@ -69,7 +69,9 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
     case Architecture::encoder_masked_lm:
       kind_ = ModelKind::embedder;
       embedder_ = Embedder::load(folder, precision, device);
-      encode([this](std::span<const Encoding> texts) { return embedder_->embed_encoded(texts); });
+      encode([this](std::span<const Encoding> texts) {
+        return embedder_->embed_encoded(texts, {.normalize = false});  // the routes do it, as they are asked to
+      });
       break;
   }
 }

@@ -125,7 +125,7 @@ void Service::record(const CallRecord& r) {
   const std::string labels = metric_label("path", path) + "," + metric_label("status", std::to_string(r.status));
   metrics_.count("attune_requests_total", labels);
   if (r.cancelled) metrics_.count("attune_requests_cancelled_total", metric_label("model", r.model));
-  if (r.status == 429 || r.status == 503)
+  if (!r.cancelled && (r.status == 429 || r.status == 503))
     metrics_.count("attune_requests_refused_total", metric_label("model", r.model));
   if (!r.model.empty()) {
     const std::string model = metric_label("model", r.model);
@@ -177,8 +177,10 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
     const bool origin_is_named = allows_origin(*call);
     if (origin_is_named && call->request().method == "OPTIONS") {
       HttpResponse preflight{.status = 204};
+      std::string allowed(call->request().header("access-control-request-headers"));
+      if (allowed.empty()) allowed = "Authorization, Content-Type, X-Api-Key, X-Timeout";
       preflight.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
-                           {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Timeout"},
+                           {"Access-Control-Allow-Headers", allowed},
                            {"Access-Control-Max-Age", "600"}};
       return call->respond(std::move(preflight));
     }

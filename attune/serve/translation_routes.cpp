@@ -39,9 +39,14 @@ struct LibreRequest {
   int64_t alternatives = 0;
 };
 
+// The key is in the field, which counts as missing where it is empty, or in a header.
+void identify(const Service& service, Call& call, RequestFields& fields) {
+  const std::string key = fields.text("api_key").value_or("");
+  service.identify(call, key.empty() ? key_of_headers(call.request()) : std::string_view(key));
+}
+
 LibreRequest read_libre_request(const Service& service, Call& call, RequestFields& fields) {
-  const std::string header_key(key_of_headers(call.request()));
-  service.identify(call, fields.text("api_key").value_or(header_key));
+  identify(service, call, fields);
   LibreRequest request{.texts = fields.texts("q", service.config().limits.texts), .list = fields.is_list("q")};
   if (request.texts.empty() && !request.list) refuse_field("q", "is missing");
   for (const std::string& text : request.texts) service.check_text_bytes("q", text);
@@ -118,6 +123,7 @@ DetectedLanguage detected_source(const Service& service, const LibreRequest& req
   for (const LanguagePair& pair : language_pairs(service))
     if (pair.target.code == request.target) sources.push_back(pair.source.code);
   if (sources.empty()) refuse_field("target", request.target.substr(0, 100) + " is not supported");
+  std::ranges::sort(sources);  // where the text does not tell, the first by its code
   std::string all;
   for (const std::string& text : request.texts) all += text + "\n";
   check_utf8(all, "q");
@@ -230,8 +236,7 @@ void answer_languages(Service& service, const std::shared_ptr<Call>& call) {
 
 void answer_detect(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
-  const std::string header_key(key_of_headers(call->request()));
-  service.identify(*call, fields.text("api_key").value_or(header_key));
+  identify(service, *call, fields);
   const std::string text = fields.required_text("q");
   service.check_text_bytes("q", text);
   check_utf8(text, "q");
@@ -284,9 +289,13 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
       Json json = sentence_json(s, tokenizer, alignments);
       json["text"] = text;
       json["sentence"] = sentence;
+      call->begin_events();  // not before a request is known to be good: an error has its status
       call->event(json);
     };
-    callbacks.on_done = [call](std::vector<TranslatedText>&&) { call->end_events(); };
+    callbacks.on_done = [call](std::vector<TranslatedText>&&) {
+      call->begin_events();
+      call->end_events();
+    };
   } else {
     callbacks.on_done = [call, &tokenizer, alignments](std::vector<TranslatedText>&& found) {
       call->respond(own_answer(call->model->name(), found, tokenizer, alignments));
@@ -294,7 +303,6 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
   }
   const TranslationRequests requests(translator, options);
   const auto answer = std::make_shared<TranslationAnswer>(service, call, requests, std::move(callbacks));
-  if (stream) call->begin_events();
   answer->start(texts, constraints, split);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "attune/models/build.h"
 #include "attune/text/sentence_piece_tokenizer.h"
@@ -88,6 +89,76 @@ TEST_F(CompletionRoutes, OffsetsCountCharacters) {
   }
 }
 
+TEST_F(CompletionRoutes, TheTokenThatWasTakenIsAmongTheLikeliest) {
+  const Json scores = completed("pieces", 1)["logprobs"];
+  size_t more = 0;
+  for (size_t i = 0; i < scores["tokens"].size(); ++i) {
+    EXPECT_TRUE(scores["top_logprobs"][i].contains(scores["tokens"][i].get<std::string>())) << i;
+    more += scores["top_logprobs"][i].size() == 6;
+  }
+  EXPECT_GT(more, 0u) << "or the test says nothing";
+}
+
+TEST_F(CompletionRoutes, EqualPromptsHaveTextsOfTheirOwnUnlessThereIsASeed) {
+  const auto texts = [&](const Json& more) {
+    Json body = {{"model", "pieces"}, {"prompt", {"the dog", "the dog", "the dog"}}, {"temperature", 1.5}};
+    body.update(more);
+    std::set<std::string> found;
+    const Json answer = service_->post("/v1/completions", body).json();
+    for (const Json& choice : answer["choices"]) found.insert(choice["text"].get<std::string>());
+    return found.size();
+  };
+  EXPECT_EQ(texts(Json::object()), 3u);
+  EXPECT_EQ(texts({{"seed", 3}}), 1u);
+}
+
+class ChatRoutes : public ::testing::Test {
+ protected:
+  ChatRoutes() : service_({}, false) {
+    write_file(service_.folder("lm") / "chat_template.jinja",
+               "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+               "{{ m.content }}{% endfor %}");
+    service_.service->load();
+  }
+  Answer chat(const Json& more) {
+    Json body = {
+        {"model", "lm"}, {"messages", {{{"role", "user"}, {"content", "the "}}}}, {"max_tokens", 8}, {"seed", 7}};
+    body.update(more);
+    return service_.post("/v1/chat/completions", body);
+  }
+
+  TestService service_;
+};
+
+// Clients join what the events say of a text.
+TEST_F(ChatRoutes, AStreamSaysWhoSpeaksOnceForEachText) {
+  const Json whole = chat({{"n", 2}}).json()["choices"];
+  std::vector<std::string> events = chat({{"n", 2}, {"stream", true}}).events();
+  ASSERT_EQ(events.back(), "[DONE]");
+  events.pop_back();
+  std::vector<std::string> roles(2), texts(2);
+  for (size_t i = 0; i < events.size(); ++i) {
+    const Json choice = Json::parse(events[i])["choices"][0];
+    const auto index = choice["index"].get<size_t>();
+    EXPECT_TRUE(i >= 2 || index == i) << "the first events are in order";
+    roles[index] += choice["delta"].value("role", "");
+    texts[index] += choice["delta"]["content"].get<std::string>();
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(roles[i], "assistant");
+    EXPECT_EQ(texts[i], whole[i]["message"]["content"]);
+    EXPECT_EQ(whole[i]["message"]["role"], "assistant");
+  }
+}
+
+TEST_F(ChatRoutes, ATemplateThatRefusesNamesMessagesAndNoFolder) {
+  const Answer refused = chat({{"messages", {{{"role", "system"}, {"content", "a"}}}}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.json()["error"]["param"], "messages");
+  EXPECT_THAT(refused.body, HasSubstr("no system"));
+  EXPECT_THAT(refused.body, Not(HasSubstr(service_.folder("lm").string())));
+}
+
 TEST_F(CompletionRoutes, OfAlikeTokensTheLikelierIsShown) {
   const Answer answer = service_->post(
       "/v1/completions",
@@ -133,6 +204,7 @@ TEST_F(CompletionRoutes, WhatIsWrongWithATranslationNamesItsField) {
   EXPECT_EQ(param({{"required", std::vector<std::string>(100, "dog")}}, 400), "required");
   EXPECT_EQ(param({{"prefix", words}}, 400), "prefix");
   EXPECT_EQ(param({{"beam_size", 2}, {"n_best", 100}}, 400), "n_best");
+  EXPECT_EQ(param({{"text", words}, {"stream", true}}, 413), "text") << "an error before the stream has its status";
   const Answer libre = service_->post("/translate", {{"q", words}, {"source", "en"}, {"target", "de"}});
   EXPECT_EQ(libre.status, 413);
   EXPECT_THAT(libre.json()["error"].get<std::string>(), StartsWith("q: text 1, sentence 1: has "));

@@ -43,6 +43,26 @@ TEST_F(EmbeddingRoutes, TokenIdsAreTheTextThatTheyAre) {
   EXPECT_EQ(embeddings(plain[0]).json()["data"].size(), 1u);
 }
 
+// A folder that normalises: /embed does as it is asked, /v1/embeddings always normalises.
+TEST_F(EmbeddingRoutes, VectorsHaveTheLengthThatIsAskedFor) {
+  write_embedding_settings(folder_ / "embed", {.normalize = true}, 32);
+  ServeConfig config;
+  config.models["embed"].folder = (folder_ / "embed").string();
+  service_.emplace(config);
+  const Embedder embedder = Embedder::load(folder_ / "embed");
+  const std::vector<float> plain = embedder.embed("a small cat", {.normalize = false}),
+                           unit = embedder.embed("a small cat");
+  ASSERT_NE(plain, unit);
+  const auto embedded = [&](bool normal) {
+    return service_->post("/embed", {{"inputs", "a small cat"}, {"normalize", normal}})
+        .json()[0]
+        .get<std::vector<float>>();
+  };
+  EXPECT_EQ(embedded(false), plain);
+  EXPECT_EQ(embedded(true), unit);
+  EXPECT_EQ(embeddings("a small cat").json()["data"][0]["embedding"].get<std::vector<float>>(), unit);
+}
+
 TEST_F(EmbeddingRoutes, IdsThatTheModelDoesNotHaveAreRefused) {
   for (const char* input : {"[-1]", "[400]", "[18446744073709551615]", "[1.5]", "[[]]", "[[1], \"a\"]",
                             "[[1], [\"a\"]]", "[1, \"a\"]", "[[1], [[2]]]", "[null]", "[]", "{}", "7"}) {

@@ -321,6 +321,10 @@ TEST(Service, KeysSayWhoMayAsk) {
   EXPECT_EQ(t.post("/translate", body).status, 401);
   body["api_key"] = "fedcba9876543210";
   EXPECT_EQ(t.post("/translate", body).status, 200);
+  body["api_key"] = "";  // counts as none: the header's is taken, whose scheme has either case
+  HttpRequest with_header = post_request("/translate", body.dump());
+  with_header.headers.emplace_back("authorization", "bearer fedcba9876543210");
+  EXPECT_EQ(t.ask(with_header).status, 200);
   t.wait_until_idle();
   for (const std::string& line : t.log()) EXPECT_THAT(line, Not(HasSubstr("fedcba9876543210")));
 }
@@ -348,6 +352,25 @@ TEST(Service, OriginsThatAreNotNamedGetNoHeader) {
   EXPECT_EQ(ask("GET", "https://b.example").status, 403);
   EXPECT_EQ(ask("OPTIONS", "https://a.example").status, 204);
   EXPECT_EQ(ask("OPTIONS", "https://b.example").status, 405);
+  const Answer preflight = t.ask({.method = "OPTIONS",
+                                  .path = "/v1/completions",
+                                  .headers = {{"origin", "https://a.example"},
+                                              {"access-control-request-headers", "authorization,x-stainless-lang"}}});
+  EXPECT_EQ(preflight.header("Access-Control-Allow-Headers"), "authorization,x-stainless-lang");
+}
+
+TEST(Service, TheLogHasNoTextsOfRequestsThatAreRefused) {
+  TestService t;
+  EXPECT_EQ(
+      t.ask(post_request("/translate", "q=Salt & my secret&source=en&target=de", "application/x-www-form-urlencoded"))
+          .status,
+      400);
+  EXPECT_EQ(t.post("/v1/translate", {{"model", "en-de"}, {"text", "a"}, {"required", {"secret \xE6\xBC\xA2"}}}).status,
+            400);
+  EXPECT_EQ(t.post("/v1/completions", {{"model", "lm"}, {"prompt", "secret"}, {"top_p", 0}}).status, 400);
+  t.wait_until_idle();
+  for (const std::string& line : t.log()) EXPECT_THAT(line, Not(HasSubstr("secret")));
+  EXPECT_THAT(t.log(), ::testing::Contains(HasSubstr("\"error\":\"top_p\"")));
 }
 
 TEST(Service, TextsOfAnotherStyleAreSaidOnceInTheLog) {
