@@ -103,7 +103,10 @@ const char* attune_version(void) {
 }  // of a literal, so it ends with NUL
 
 attune_status attune_interrupt_new(attune_interrupt** interrupt) {
-  return guarded([&] { given(interrupt, "interrupt") = new attune_interrupt; });
+  return guarded([&] {
+    auto& out = given(interrupt, "interrupt");
+    out = new attune_interrupt;
+  });
 }
 void attune_interrupt_set(attune_interrupt* interrupt) {
   interrupt->flag = true;

@@ -38,8 +38,8 @@ attune_status attune_classifier_load(const char* folder, attune_classifier** cla
 attune_status attune_classifier_load_with(const char* folder, const char* options, attune_classifier** classifier) {
   return guarded([&] {
     const SchedulerOptions loading = load_fields(options_of(options)).scheduling;
-    given(classifier, "classifier") =
-        new attune_classifier{Classifier::load(&given(folder, "folder"), loading.precision, loading.device)};
+    auto& out = given(classifier, "classifier");
+    out = new attune_classifier{Classifier::load(&given(folder, "folder"), loading.precision, loading.device)};
   });
 }
 void attune_classifier_free(attune_classifier* classifier) {

@@ -21,8 +21,8 @@ attune_status attune_embedder_load(const char* folder, attune_embedder** embedde
 attune_status attune_embedder_load_with(const char* folder, const char* options, attune_embedder** embedder) {
   return guarded([&] {
     const SchedulerOptions loading = load_fields(options_of(options)).scheduling;
-    given(embedder, "embedder") =
-        new attune_embedder{Embedder::load(&given(folder, "folder"), loading.precision, loading.device)};
+    auto& out = given(embedder, "embedder");
+    out = new attune_embedder{Embedder::load(&given(folder, "folder"), loading.precision, loading.device)};
   });
 }
 void attune_embedder_free(attune_embedder* embedder) {

@@ -31,8 +31,8 @@ attune_status attune_generator_load(const char* folder, attune_generator** gener
 attune_status attune_generator_load_with(const char* folder, const char* options, attune_generator** generator) {
   return guarded([&] {
     const auto [scheduling, adapters] = loading_of(options);
-    given(generator, "generator") =
-        new attune_generator{TextGenerator::load(&given(folder, "folder"), scheduling, adapters)};
+    auto& out = given(generator, "generator");
+    out = new attune_generator{TextGenerator::load(&given(folder, "folder"), scheduling, adapters)};
   });
 }
 void attune_generator_free(attune_generator* generator) {

@@ -43,8 +43,8 @@ attune_status attune_translator_load(const char* folder, attune_translator** tra
 attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator) {
   return guarded([&] {
     const auto [scheduling, adapters] = loading_of(options);
-    given(translator, "translator") =
-        new attune_translator{Translator::load(&given(folder, "folder"), scheduling, adapters)};
+    auto& out = given(translator, "translator");
+    out = new attune_translator{Translator::load(&given(folder, "folder"), scheduling, adapters)};
   });
 }
 void attune_translator_free(attune_translator* translator) {

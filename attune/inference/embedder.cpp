@@ -118,7 +118,19 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision, 
     impl->config = hub->config();
     impl->tokenizer = limited_tokenizer(load_tokenizers(folder).source, impl->config.vocab);
     impl->tokenizer_frames_texts = true;
-    model = hub->load(weights);
+    switch (impl->config.architecture) {  // with the adapter, where there is one
+      case Architecture::encoder_classifier:
+        model = opened.load_classifier(weights).model;
+        break;
+      case Architecture::encoder_masked_lm:
+        model = opened.load_masked_lm(weights).model;
+        break;
+      case Architecture::encoder:
+        model = opened.load_encoder(weights).model;
+        break;
+      default:
+        model = hub->load(weights);  // is refused below
+    }
   } else {
     const auto take = [&](auto files) {
       impl->config = files.model->config();
@@ -153,7 +165,11 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> tex
 
 Encoding Embedder::encode(std::string_view text, const EmbedOptions& options) const {
   check_text(text, "text");
-  const std::string whole = impl_->prompt(options).append(text);
+  std::string whole = impl_->prompt(options).append(text);
+  constexpr std::string_view kSpaces =
+      " \t\n\v\f\r";  // around a text they are no part of it, as in sentence-transformers
+  whole.erase(0, std::min(whole.find_first_not_of(kSpaces), whole.size()));
+  whole.erase(whole.find_last_not_of(kSpaces) + 1);
   const std::string read = impl_->settings.lowercase ? lowercase(whole) : whole;
   return encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, read, impl_->longest());
 }

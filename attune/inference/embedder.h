@@ -82,7 +82,8 @@ class Embedder {
   std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,
                                         const EmbedOptions& options = {}) const;
   std::vector<float> embed(std::string_view text, const EmbedOptions& options = {}) const;
-  /// What the model reads of a text, its prompt in front, cut where it is too long. Throws DataError, and ConfigError
+  /// What the model reads of a text, its prompt in front, without spaces and line ends around both, cut where it is too
+  /// long. Throws DataError, and ConfigError
   /// naming the prompts where there is none of the name that is asked for.
   Encoding encode(std::string_view text, const EmbedOptions& options = {}) const;
   /// embed() for texts as encode() returns them. Throws DataError for one without ids, with ids that the model does not
@@ -108,6 +109,8 @@ void normalize(std::vector<float>& vector);
 /// Throws FileError, and ConfigError naming the module or the pooling that is not supported.
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& folder);
 /// Writes what read_embedding_settings() reads, into a folder that is there. Throws FileError.
-void write_embedding_settings(const std::filesystem::path& folder, const EmbeddingSettings& settings);
+/// `dimension`: of a state.
+void write_embedding_settings(const std::filesystem::path& folder, const EmbeddingSettings& settings,
+                              int64_t dimension);
 
 }  // namespace attune

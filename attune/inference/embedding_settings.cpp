@@ -150,22 +150,31 @@ EmbeddingSettings read_embedding_settings(const fs::path& folder) {
   return settings;
 }
 
-void write_embedding_settings(const fs::path& folder, const EmbeddingSettings& settings) {
+void write_embedding_settings(const fs::path& folder, const EmbeddingSettings& settings, int64_t dimension) {
   constexpr const char* kPoolingFolder = "1_Pooling";
-  Json modules = Json::array(), modes = Json::array();
+  Json modules = Json::array();
   const auto add = [&](const char* type, const char* place) {
     modules.push_back({{"idx", modules.size()}, {"path", place}, {"type", type}});
   };
   add("sentence_transformers.models.Transformer", "");
   add("sentence_transformers.models.Pooling", kPoolingFolder);
   if (settings.normalize) add("sentence_transformers.models.Normalize", "2_Normalize");
-  for (const TextPooling pooling : settings.pooling)
-    modes.push_back(std::ranges::find(kModes, pooling, [](const auto& mode) { return mode.second; })->first);
+  Json pooling = {{"word_embedding_dimension", dimension}, {"include_prompt", settings.pools_prompt}};
+  for (const auto& [flag, mode] : kFlags)
+    pooling[flag] = std::ranges::find(settings.pooling, mode) != settings.pooling.end();
+  const auto place = [](TextPooling mode) {
+    return std::ranges::find(kFlags, mode, [](const auto& flag) { return flag.second; });
+  };
+  if (!std::ranges::is_sorted(settings.pooling, {}, place)) {  // flags have an order of their own
+    Json modes = Json::array();
+    for (const TextPooling mode : settings.pooling)
+      modes.push_back(std::ranges::find(kModes, mode, [](const auto& named) { return named.second; })->first);
+    pooling["pooling_mode"] = modes;
+  }
   Json transformer = {{"do_lower_case", settings.lowercase}};
   if (settings.max_tokens < EmbeddingSettings{}.max_tokens) transformer["max_seq_length"] = settings.max_tokens;
   make_directories(folder / kPoolingFolder);
-  write_json_file(folder / kPoolingFolder / "config.json",
-                  {{"pooling_mode", modes}, {"include_prompt", settings.pools_prompt}});
+  write_json_file(folder / kPoolingFolder / "config.json", pooling);
   if (!settings.prompts.empty())
     write_json_file(folder / kPromptsFile,
                     {{"prompts", settings.prompts},

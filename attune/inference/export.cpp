@@ -6,11 +6,13 @@
 #include "attune/base/atomic_folder.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
 #include "attune/hub/hub_writer.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/embedder.h"
+#include "attune/inference/stored_model.h"
 #include "attune/io/json_file.h"
 #include "attune/text/huggingface/written_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
@@ -130,7 +132,7 @@ HubForm form_of(const OpenedFolder& folder, const Loaded& files, const std::stri
   SpecialIds special = files.tokenizers.target->special_ids();
   if (folder.hub()) special = special_ids_of(folder.hub()->hub_config(), special);
   try {
-    return hub_form_of(folder.config().model, parameter_names(*files.model), special, family);
+    return hub_form_of(stored_config(folder, *files.model), parameter_names(*files.model), special, family);
   } catch (const ConfigError& error) {
     fail<ConfigError>("{}: {}", folder.path().string(), error.what());
   }
@@ -145,6 +147,7 @@ void remove_empty_folder(const fs::path& out) {
 ExportedModel copy_hub_folder(const OpenedFolder& source, const fs::path& folder, const ExportOptions& options) {
   const HubFolder& hub = *source.hub();
   hub.check();
+  if (is_there(source.path() / "modules.json")) read_embedding_settings(source.path());  // throws for other modules
   ExportedModel done{.family = hub.hub_config().text("model_type"), .class_name = std::string(hub.class_name())};
   const WrittenTensors written = copy_hub_model(source.path(), folder, write_options(options));
   done.parameters = written.numbers;
@@ -160,8 +163,9 @@ ExportedModel copy_hub_folder(const OpenedFolder& source, const fs::path& folder
 
 ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& folder, const ExportOptions& options) {
   const Loaded files = load(source);
-  const TransformerConfig& config = source.config().model;
-  HubForm form = form_of(source, files, options.family);
+  const TransformerConfig config = stored_config(source, *files.model);
+  const bool own_family = options.family.empty() && source.hub() != nullptr;  // that of an adapter's base
+  HubForm form = form_of(source, files, own_family ? source.hub()->hub_config().text("model_type") : options.family);
   ExportedModel done{.family = std::string(form.hub_class.model_type), .class_name = std::string(form.hub_class.name)};
   const Json generation = files.generation ? files.generation(done.left_out) : Json();
   if (generation.contains("decoder_start_token_id"))  // older versions of transformers read it there
@@ -172,7 +176,7 @@ ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& fo
   if (files.generation) write_json_file(folder / kGenerationConfigFile, generation);
   write_tokenizers(folder, files, config, form.hub_class.model_type, done.left_out);
   const bool is_embedder = config.architecture == Architecture::encoder;
-  if (is_embedder) write_embedding_settings(folder, read_embedding_settings(source.path()));
+  if (is_embedder) write_embedding_settings(folder, read_embedding_settings(source.path()), config.d_model);
   return done;
 }
 
@@ -181,7 +185,7 @@ ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& fo
 ExportedModel export_model_folder(const fs::path& model, const fs::path& out, const ExportOptions& options) {
   const OpenedFolder source(model);
   if (source.config().weight_format) refuse_panels(model, "export");
-  const bool as_it_is = source.hub() && options.family.empty();
+  const bool as_it_is = source.hub() && options.family.empty() && !is_adapter_folder(model);
   remove_empty_folder(out);
   AtomicFolder folder(out);
   ExportedModel done = as_it_is ? copy_hub_folder(source, folder.temporary(), options)

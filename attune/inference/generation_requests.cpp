@@ -68,8 +68,9 @@ std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, co
         fmt::format("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", name,
                     tokens, context),
         tokens, context);
-  // A longer prompt is as one of context + 1 tokens: of both, the end is used.
-  if (tokens > context + 1) prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(context + 1));
+  // A longer prompt is as one of context + 1 tokens: of both, the end is used. But max_length counts all of it.
+  if (tokens > context + 1 && sampling.max_tokens > 0)
+    prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(context + 1));
   return prompt;
 }
 

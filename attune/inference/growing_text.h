@@ -21,9 +21,8 @@ class GrowingText {
   /// The next token, for DecodingRequest::on_token; false where a stop string ends the text.
   bool push(const TokenEvent& event) {
     if (event.end != FinishReason::eos) add(stop_.push(decoder_.push(event.token)));
-    const bool goes_on = !stop_.found();
-    if (event.end) finish();
-    return goes_on;
+    if (event.end) finish();  // what waited may have the stop string
+    return !stop_.found();
   }
   /// Ends the text. Does nothing the second time.
   void finish() {

@@ -18,6 +18,14 @@ size_t certain_bytes(const std::string& text) {
   return size;
 }
 
+// How many bytes two texts have in common at their beginning, in whole characters. What was returned may not be how the
+// text begins: a character that was cut becomes whole, a space goes before a comma.
+size_t common_bytes(std::string_view a, std::string_view b) {
+  auto n = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  while (n > 0 && n < b.size() && (b[n] & 0xC0) == 0x80) --n;
+  return n;
+}
+
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \n\t\r") == std::string::npos;
 }
@@ -30,7 +38,7 @@ IncrementalDecoder::IncrementalDecoder(const Tokenizer& tokenizer, std::span<con
   const auto begins_text = [&](int32_t id) { return id == tokenizer.bos_id() || id == tokenizer.eos_id(); };
   const auto last = std::find_if(before.rbegin(), before.rend(), begins_text);
   window_.assign(last.base(), before.end());
-  returned_ = tokenizer_.decode(window_).size();
+  returned_ = tokenizer_.decode(window_);
   shorten();
 }
 
@@ -47,19 +55,19 @@ std::string IncrementalDecoder::push(int32_t token) {
   window_.push_back(token);
   if (in_run) return "";  // until all bytes of the run are there
   const std::string text = tokenizer_.decode(window_);
-  const size_t certain = certain_bytes(text);
-  if (certain <= returned_) return "";
-  std::string added = text.substr(returned_, certain - returned_);
-  returned_ = certain;
+  const size_t certain = certain_bytes(text), same = common_bytes(returned_, std::string_view(text).substr(0, certain));
+  if (certain <= same) return "";
+  std::string added = text.substr(same, certain - same);
+  returned_ = text.substr(0, certain);
   if (certain == text.size() && window_.size() > kLongestWindow) shorten();
   return added;
 }
 
 std::string IncrementalDecoder::finish() {
   const std::string text = tokenizer_.decode(window_);
-  std::string rest = text.size() > returned_ ? text.substr(returned_) : "";
+  std::string rest = text.substr(common_bytes(returned_, text));
   window_.clear();
-  returned_ = 0;
+  returned_.clear();
   return rest;
 }
 
@@ -72,7 +80,7 @@ void IncrementalDecoder::shorten() {
     const std::string text = tokenizer_.decode(end);
     if (is_blank(text)) continue;
     window_ = end;
-    returned_ = text.size();
+    returned_ = text;
     return;
   }
 }

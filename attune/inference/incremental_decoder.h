@@ -32,7 +32,7 @@ class IncrementalDecoder {
   const Tokenizer& tokenizer_;
   bool eos_is_line_end_;
   std::vector<int32_t> window_;  // the last tokens, decoded together
-  size_t returned_ = 0;          // bytes of the window's text that push() has returned
+  std::string returned_;         // of the window's text, what push() has returned
 };
 
 }  // namespace attune

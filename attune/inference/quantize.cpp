@@ -18,14 +18,13 @@ namespace fs = std::filesystem;
 
 // Of the files that hold the weights.
 int64_t weight_bytes(const fs::path& folder) {
-  int64_t bytes = 0;
+  int64_t safetensors = 0, pickled = 0;  // where there are both, the first are read
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool is_weights = (name.starts_with("model") && name.ends_with(".safetensors")) ||
-                            (name.starts_with("pytorch_model") && name.ends_with(".bin"));
-    if (is_weights) bytes += file_bytes(entry.path());
+    if (name.starts_with("model") && name.ends_with(".safetensors")) safetensors += file_bytes(entry.path());
+    if (name.starts_with("pytorch_model") && name.ends_with(".bin")) pickled += file_bytes(entry.path());
   }
-  return bytes;
+  return safetensors > 0 ? safetensors : pickled;
 }
 
 }  // namespace
@@ -38,12 +37,12 @@ QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out,
   AtomicFolder folder(out);
   const StoredModel files = open_stored_model(source, LoadedWeights::stored);
   QuantizedModel done{.parameters = parameter_count(*files.model)};
-  write_model_config(folder.temporary(), config.model, weights);
+  write_model_config(folder.temporary(), stored_config(source, *files.model), weights);
   save_panel_parameters(folder.temporary() / kParameterFile, *files.model, weights, before_each);
   save_tokenizers(folder.temporary(), *files.tokenizers.source, *files.tokenizers.target);
   files.write_settings(folder.temporary());
-  if (const auto style = read_source_text(model)) write_source_text(folder.temporary(), *style);
-  done.bytes_before = weight_bytes(model);
+  if (const auto style = read_source_text(source.path())) write_source_text(folder.temporary(), *style);
+  done.bytes_before = weight_bytes(source.path());
   done.bytes_after = file_bytes(folder.temporary() / kParameterFile);
   if (before_each) before_each();
   folder.commit();

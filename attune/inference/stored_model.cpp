@@ -33,16 +33,23 @@ StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights)
   const Architecture architecture = folder.config().model.architecture;
   if (architecture != Architecture::encoder && architecture != Architecture::encoder_masked_lm) return files;
   // With how vectors are pooled and normalised.
-  files.write_settings = [first = files.write_settings,
-                          settings = read_embedding_settings(folder.path())](const fs::path& to) {
+  files.write_settings = [first = files.write_settings, settings = read_embedding_settings(folder.path()),
+                          dimension = folder.config().model.d_model](const fs::path& to) {
     first(to);
-    write_embedding_settings(to, settings);
+    write_embedding_settings(to, settings, dimension);
   };
   return files;
 }
 
+TransformerConfig stored_config(const OpenedFolder& from, Module& model) {
+  TransformerConfig config = from.config().model;
+  for (const NamedParameter& p : named_parameters(model))
+    if (p.name == "projection.weight") config.share_projection = false;
+  return config;
+}
+
 void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files) {
-  write_model_config(folder, from.config().model);
+  write_model_config(folder, stored_config(from, *files.model));
   save_parameters(folder / kParameterFile, *files.model);
   save_tokenizers(folder, *files.tokenizers.source, *files.tokenizers.target);
   files.write_settings(folder);

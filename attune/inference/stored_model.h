@@ -19,6 +19,9 @@ struct StoredModel {
 /// Throws FileError and ConfigError.
 StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights);
 
+/// The configuration of the model as it is stored: an adapter of a shared projection has given it a matrix of its own.
+TransformerConfig stored_config(const OpenedFolder& from, Module& model);
+
 /// Writes the files of one of Attune's own folders. Throws FileError.
 void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files);
 

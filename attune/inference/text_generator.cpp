@@ -227,7 +227,8 @@ std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt, bool 
   std::string text(prompt);
   if (!impl_->tokenizer->keeps_line_ends()) std::replace(text.begin(), text.end(), '\n', ' ');
   std::vector<int32_t> ids = impl_->tokenizer->encode(text);
-  ids.insert(ids.begin(), impl_->tokenizer->bos_id());
+  if (const int32_t bos = impl_->tokenizer->bos_id(); bos >= 0) ids.insert(ids.begin(), bos);
+  if (ids.empty()) fail<DataError>("the prompt is empty, and the tokenizer names no bos to begin with");
   return ids;
 }
 

@@ -5,6 +5,7 @@
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/inference/adapter_choice.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/decoding/shortlist.h"
 #include "attune/inference/languages.h"
 #include "attune/inference/text_limits.h"
@@ -101,7 +102,8 @@ std::vector<int32_t> TranslationRequests::encode(const std::string& sentence, co
   check_text(sentence, name);
   std::vector<int32_t> source = read_by_encoder(sentence);
   const int64_t tokens = static_cast<int64_t>(source.size()) - frame_;
-  if (const int64_t most = translator_.longest_source(options_); tokens > most)
+  const int64_t room = translator_.scheduler().model().longest_sequence() - frame_;
+  if (const int64_t most = std::min(translator_.longest_source(options_), room); tokens > most)
     throw TooManyTokens(fmt::format("{}: has {} tokens, at most {} are accepted", name, tokens, most), tokens, most);
   if (tokens == 0) return {};
   return source;

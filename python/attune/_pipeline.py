@@ -50,6 +50,8 @@ def _translation(translator: Translator) -> Callable[..., list[Any]]:
 
     def call(inputs: str | Sequence[str], **arguments: Any) -> list[Any]:
         options: Any = _renamed(arguments, names)
+        if "max_length" in options:
+            options["max_length"] = max(1, options["max_length"] - 1)  # transformers counts the start token
         return [{"translation_text": t.text} for t in translator.translate(_texts(inputs), **options)]
 
     return call
@@ -60,11 +62,13 @@ def _generation(generator: TextGenerator) -> Callable[..., list[Any]]:
     names |= {name: name for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")}
 
     def call(
-        inputs: str | Sequence[str], *, do_sample: bool = True, return_full_text: bool = True, **arguments: Any
+        inputs: str | Sequence[str], *, do_sample: bool | None = None, return_full_text: bool = True, **arguments: Any
     ) -> list[Any]:
         options: Any = _renamed(arguments, names)
-        if not do_sample:
+        if do_sample is False:
             options["temperature"] = 0
+        elif do_sample and generator.sampling["temperature"] == 0:
+            options = {"temperature": 1.0, "top_k": 50} | options  # the defaults of transformers
         prompts = _texts(inputs)
         found = generator.generate(prompts, **options)
         samples = len(found) // max(1, len(prompts))

@@ -85,10 +85,10 @@ PythonModel::PythonModel(const std::filesystem::path& folder) {
       break;
     }
     case Architecture::encoder_masked_lm: {
-      const std::shared_ptr<EncoderMaskedLm> model = build_encoder_masked_lm(file.model);
-      load_parameters(folder / kParameterFile, *model);
-      model_ = model;
-      source_tokenizer = load_tokenizers(folder).source;
+      MaskedLmFolder files = open_masked_lm_folder(folder);
+      model_ = std::shared_ptr<EncoderMaskedLm>(std::move(files.model));
+      source_tokenizer = files.tokenizer;
+      of_hub_ = files.tokenizer_frames_texts;
       break;
     }
   }

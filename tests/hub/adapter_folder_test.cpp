@@ -6,6 +6,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/file.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/inference/export.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
@@ -73,6 +75,20 @@ TEST_P(AdapterFolder, WhatIsWrittenIsReadAgain) {
   write_adapter(temporary_ / "adapter", *first.model, {.base = first.base, .lora = {.rank = 3}, .saved = saved});
   read_adapter(temporary_ / "adapter", second.base, *second.model);
   EXPECT_LT(relative_error(second.logits(), first.logits()), 1e-5);
+}
+
+// A folder with an adapter stands for the model that has it.
+TEST_P(AdapterFolder, IsExportedWithItsBase) {
+  Fixture fixture(GetParam());
+  std::filesystem::copy(fixture.folder, temporary_ / "adapter");
+  Json config = read_json_file(fixture.folder / kAdapterConfigFile);
+  config["base_model_name_or_path"] = fixture.base.path().string();
+  write_file(temporary_ / "adapter" / kAdapterConfigFile, config.dump());
+  export_model_folder(temporary_ / "adapter", temporary_ / "out");
+  const HubFolder exported(temporary_ / "out");
+  EXPECT_EQ(exported.hub_config().text("model_type"), fixture.base.hub()->hub_config().text("model_type"));
+  fixture.model = exported.load(LoadedWeights::mapped);
+  EXPECT_LT(fixture.error(), 1e-4);
 }
 
 TEST(AdapterFolderNames, ProjectionsOfOneMatrixHaveOneAdapter) {

@@ -191,7 +191,7 @@ TEST_F(EmbedderTest, SettingsThatAreWrittenAreRead) {
       {.pooling = {TextPooling::cls, TextPooling::mean_sqrt_len}},
       {.prompts = {{"query", "w1 "}, {"passage", ""}}, .prompt_name = "passage", .pools_prompt = false}};
   for (const EmbeddingSettings& settings : cases) {
-    write_embedding_settings(folder_.path(), settings);
+    write_embedding_settings(folder_.path(), settings, 32);
     const EmbeddingSettings found = read_embedding_settings(folder_.path());
     EXPECT_EQ(found.pooling, settings.pooling);
     EXPECT_EQ(found.normalize, settings.normalize);

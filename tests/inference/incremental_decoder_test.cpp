@@ -37,6 +37,13 @@ TEST(IncrementalDecoder, BytesWaitUntilTheyAreCharacters) {
   EXPECT_EQ(decoder.finish(), "\xEF\xBF\xBD") << "half of a character is none";
 }
 
+TEST(IncrementalDecoder, ACharacterThatThePromptBeganBecomesWhole) {
+  const ByteTokenizer bytes;
+  const std::vector<int32_t> ids = bytes.encode("x\xF0\x9F\x98\x80 hello");
+  IncrementalDecoder decoder(bytes, std::span(ids).first(4), false);
+  EXPECT_EQ(decoded(decoder, std::span(ids).subspan(4)), "\xF0\x9F\x98\x80 hello");
+}
+
 TEST(IncrementalDecoder, RandomBytesBecomeWhatTheyAreTogether) {
   const ByteTokenizer bytes;
   Random random(5);

@@ -259,7 +259,7 @@ TEST(HubCli, AQuantizedFolderIsAModel) {
 TEST(HubCli, AQuantizedEncoderEmbeds) {
   const TemporaryFolder folder;
   write_small_embedder(folder / "hub");
-  write_embedding_settings(folder / "hub", {.pooling = {TextPooling::cls, TextPooling::mean}, .max_tokens = 6});
+  write_embedding_settings(folder / "hub", {.pooling = {TextPooling::cls, TextPooling::mean}, .max_tokens = 6}, 64);
   output_of({"quantize", (folder / "hub").string(), "--out", (folder / "int8").string()});
   const auto vector = [&](const std::string& name, const std::string& text) {
     return json_lines(output_of({"embed", (folder / name).string(), text}))

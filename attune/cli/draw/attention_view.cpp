@@ -84,12 +84,12 @@ AttentionPage view_translation(const AttentionRequest& request) {
 
 AttentionPage view_classification(const AttentionRequest& request) {
   const Classifier classifier = Classifier::load(request.folder);
-  std::vector<int32_t> ids = encode_shown(classifier.tokenizer(), "--attention", request.text);
-  ids.insert(ids.begin(), classifier.tokenizer().bos_id());
-  ids.push_back(classifier.tokenizer().eos_id());
-  const int64_t longest = classifier.max_tokens();
-  if (static_cast<int64_t>(ids.size()) > longest)
-    fail<DataError>("--attention: the text has {} tokens with bos and eos, the model reads {}", ids.size(), longest);
+  encode_shown(classifier.tokenizer(), "--attention", request.text);  // throws where it cannot be shown
+  const Encoding read = classifier.encode(request.text);
+  if (read.cut > 0)
+    fail<DataError>("--attention: the text is {} tokens longer than the {} that the model reads", read.cut,
+                    classifier.max_tokens());
+  const std::vector<int32_t>& ids = read.ids;
 
   const std::vector<Tensor> weights = classifier.model().encode_with_weights(one_sequence(ids)).weights;
   const std::vector<Classification> result = classifier.classify(std::vector{request.text});
