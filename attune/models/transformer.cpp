@@ -84,11 +84,8 @@ CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt,
   const std::optional<CrossHead> head = alignment_head();
   if (!head) fail<ConfigError>("alignment_layer = 0: the model has no head that alignments could guide");
   DecoderInput in = decoder_input(encode(src), src.sequences, tgt);
-  const auto all = labels.values();
-  const auto taking_part = std::ssize(all) - std::count(all.begin(), all.end(), options.ignore_index);
-  const double scale =
-      options.scale != 0 ? options.scale : 1.0 / static_cast<double>(std::max<int64_t>(taking_part, 1));
-  const AttentionGuide guide{.links = guided.links, .head = head->head, .loss_scale = guided.weight * scale};
+  const AttentionGuide guide{
+      .links = guided.links, .head = head->head, .loss_scale = guided.weight * loss_scale(labels, options)};
   in.cross_mask.guide = &guide;
   const GuidedDecoderOutput decoded = parts_.decoder->guided(in.x, in.memory, in.self_mask, in.cross_mask, head->layer);
   CrossEntropy result = parts_.projection->loss(decoded.states, labels, options);

@@ -62,11 +62,7 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
   if (options.r_drop > 0) return cross_entropy(project(x, projection), labels, options);  // pairs are half of all apart
   constexpr int64_t kRows = 256;
   CrossEntropyOptions of_piece = options;
-  if (options.scale == 0) {
-    const auto all = labels.values();
-    const auto taking_part = std::ssize(all) - std::count(all.begin(), all.end(), options.ignore_index);
-    of_piece.scale = 1.0 / static_cast<double>(std::max<int64_t>(taking_part, 1));
-  }
+  of_piece.scale = loss_scale(labels, options);
   CrossEntropy sum{.loss = Tensor::zeros({}, {.dtype = DType::f32})};
   for (int64_t begin = 0; begin < x.size(0); begin += kRows) {
     const int64_t end = std::min(begin + kRows, x.size(0));

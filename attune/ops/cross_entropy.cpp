@@ -54,7 +54,7 @@ int64_t check_labels(std::string_view op, const Indices& labels, int64_t rows, i
 
 double scale_of(const CrossEntropyOptions& options, int64_t labels) {
   if (options.scale != 0) return options.scale;
-  return labels > 0 ? 1.0 / static_cast<double>(labels) : 0;
+  return 1.0 / static_cast<double>(std::max<int64_t>(labels, 1));
 }
 
 // The totals of cross_entropy_totals(), copied to the host, which then has the loss and its gradient without waiting
@@ -240,6 +240,11 @@ CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t co
 }
 
 }  // namespace
+
+double loss_scale(const Indices& labels, const CrossEntropyOptions& options) {
+  const std::span<const int32_t> all = labels.values();
+  return scale_of(options, std::ssize(all) - std::ranges::count(all, options.ignore_index));
+}
 
 CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options) {
   const ProfileScope scope("cross_entropy");

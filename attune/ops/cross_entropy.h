@@ -15,6 +15,9 @@ struct CrossEntropyOptions {
   double r_drop = 0;
 };
 
+/// The factor of the summed loss: options.scale, or 1 / number of labels that are not ignored.
+double loss_scale(const Indices& labels, const CrossEntropyOptions& options);
+
 struct CrossEntropy {
   Tensor loss;                             // scalar on the CPU, differentiable, smoothed, scaled
   double sum_negative_log_likelihood = 0;  // neither smoothed nor scaled

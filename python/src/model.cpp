@@ -5,7 +5,6 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
-#include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
 #include "attune/models/presets.h"
 #include "attune/nn/module.h"
