@@ -26,15 +26,16 @@ void check_heads(const char* name, const HeadColumns& part, const Sequences& seq
 
 void check_links(const GuidedAttentionOptions& o) {
   const auto& [offsets, keys] = o.links;
-  if (static_cast<int64_t>(offsets.size()) != o.query_sequences.total() + 1 || offsets.front() != 0 ||
-      offsets.back() != static_cast<int64_t>(keys.size()))
-    fail<ShapeError>("{}: {} offsets from {} to {} for {} links of {} queries", kOp, offsets.size(), offsets.front(),
-                     offsets.back(), keys.size(), o.query_sequences.total());
+  if (static_cast<int64_t>(offsets.size()) != o.query_sequences.total() + 1)
+    fail<ShapeError>("{}: {} offsets for the links of {} queries", kOp, offsets.size(), o.query_sequences.total());
+  if (offsets.front() != 0 || offsets.back() != static_cast<int64_t>(keys.size()))
+    fail<ShapeError>("{}: offsets from {} to {} for {} links", kOp, offsets.front(), offsets.back(), keys.size());
+  for (size_t row = 0; row + 1 < offsets.size(); ++row)  // all of them, before a link is read
+    if (offsets[row + 1] < offsets[row]) fail<ShapeError>("{}: the links of query {} end before they begin", kOp, row);
   for (int64_t s = 0; s < o.query_sequences.count(); ++s) {
     for (int64_t row = o.query_sequences.begin(s); row < o.query_sequences.begin(s) + o.query_sequences.length(s);
          ++row) {
       const int32_t begin = offsets[static_cast<size_t>(row)], end = offsets[static_cast<size_t>(row) + 1];
-      if (end < begin) fail<ShapeError>("{}: the links of query {} end before they begin", kOp, row);
       for (int32_t i = begin; i < end; ++i)
         if (const int32_t key = keys[static_cast<size_t>(i)]; key < 0 || key >= o.key_sequences.length(s))
           fail<DataError>("{}: query {} has a link to key {} of {}", kOp, row, key, o.key_sequences.length(s));

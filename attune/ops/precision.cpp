@@ -11,15 +11,15 @@
 
 namespace attune {
 
-// Copies by the address of the first parameter. The parameters are kept alive, so that no other tensor gets their
-// address. The threads of a parallel region share the copies.
+// Copies by the addresses and sizes of the parameters that are stacked. These are kept alive, so that no other tensor
+// gets their address. The threads of a parallel region share the copies.
 struct Bfloat16Copies {
   struct Copy {
     std::vector<Tensor> parameters;
     Tensor bfloat16s;
   };
   std::mutex mutex;
-  std::map<std::pair<const void*, int64_t>, Copy> copies;
+  std::map<std::vector<std::pair<const void*, int64_t>>, Copy> copies;
 };
 
 namespace {
@@ -82,12 +82,14 @@ Tensor for_sums(const Tensor& x) {
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
   const auto& kept = execution().bfloat16_copies;
   if (!bfloat16_products() || !kept) return convert(parameters);
-  int64_t numbers = 0;
-  for (const Tensor& parameter : parameters) numbers += parameter.numel();
+  std::vector<std::pair<const void*, int64_t>> stack;
+  for (const Tensor& parameter : parameters) stack.emplace_back(parameter.address(), parameter.numel());
   const std::lock_guard lock(kept->mutex);
-  const auto [place, is_new] = kept->copies.try_emplace({parameters[0].address(), numbers});
-  if (is_new) place->second = {.parameters = {parameters.begin(), parameters.end()}, .bfloat16s = convert(parameters)};
-  return place->second.bfloat16s;
+  if (const auto found = kept->copies.find(stack); found != kept->copies.end()) return found->second.bfloat16s;
+  const Tensor bfloat16s = convert(parameters);  // may lack memory: then there is no copy
+  kept->copies.emplace(std::move(stack), Bfloat16Copies::Copy{.parameters = {parameters.begin(), parameters.end()},
+                                                              .bfloat16s = bfloat16s});
+  return bfloat16s;
 }
 
 }  // namespace attune

@@ -143,6 +143,9 @@ TEST(GuidedAttention, RefusesLinksThatDoNotFit) {
   EXPECT_THAT(refused([](auto& o) { o.links.offsets.pop_back(); }), HasSubstr("8 offsets"));
   EXPECT_THAT(refused([](auto& o) { std::swap(o.links.offsets[1], o.links.offsets[3]); }),
               HasSubstr("the links of query 1 end before they begin"));
+  EXPECT_THAT(refused([](auto& o) { o.links.offsets[1] = 1000; }),
+              HasSubstr("the links of query 1 end before they begin"));
+  EXPECT_THAT(refused([](auto& o) { o.links.offsets.clear(); }), HasSubstr("0 offsets"));
   EXPECT_THAT(refused([](auto& o) { o.head = 4; }), HasSubstr("head 4 of 4"));
   EXPECT_THAT(refused([](auto& o) { o.key_sequences = Sequences::from_lengths({10}); }), HasSubstr("3 sequences"));
 }

@@ -362,6 +362,13 @@ TEST(PanelLinear, KeepsTheOuterShape) {
   EXPECT_EQ(panel_linear(Tensor::zeros({0, 4}), w, {}).shape(), Shape({0, 6}));
 }
 
+TEST(PanelLinear, AWeightMayHaveNoOutputs) {
+  for (const WeightFormat format : kFormats) {
+    const PanelWeight none = PanelWeight::lay_out(Tensor::zeros({0, 4}), format);
+    EXPECT_EQ(panel_linear(random({2, 4}, 1), none, {}).shape(), Shape({2, 0})) << enum_name(format);
+  }
+}
+
 TEST(PanelLinear, RefusesWhatDoesNotFit) {
   const PanelWeight w = PanelWeight::lay_out(random({6, 4}, 1), WeightFormat::float32),
                     narrow = PanelWeight::lay_out(random({6, 4}, 1), WeightFormat::int8);

@@ -276,6 +276,23 @@ TEST(Bfloat16Products, ParametersAreConvertedOncePerScope) {
   EXPECT_FALSE(same_bits(after, before));
 }
 
+TEST(Bfloat16Products, StacksThatBeginAlikeHaveCopiesOfTheirOwn) {
+  const Tensor x = random32({4, 8}, 1), first = random32({6, 8}, 2), one = random32({6, 8}, 3),
+               other = random32({6, 8}, 4);
+  const auto beside_first = [&](const Tensor& weight) {
+    return fused_linear(x,
+                        std::vector<LinearParameters>{{.weight = first, .bias = {}}, {.weight = weight, .bias = {}}});
+  };
+  Tensor expected;
+  {
+    const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+    expected = beside_first(other);
+  }
+  const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+  beside_first(one);
+  EXPECT_TRUE(same_bits(beside_first(other), expected));
+}
+
 // The other way of forming these products is that of processors without the instructions.
 TEST(Bfloat16Products, WithoutInstructionsTheSameTestsPass) {
   if (!has_bfloat16_products()) GTEST_SKIP() << "that is what all of them just did";

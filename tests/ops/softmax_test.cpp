@@ -46,6 +46,14 @@ TEST(Softmax, EqualsTheFormulaOnEveryTargetAndWidth) {
   });
 }
 
+// Above 2^24 float32 has no odd numbers, let alone fractions.
+TEST(Softmax, LogarithmsOfLargeNumbersStayPrecise) {
+  for_each_target([](const char* target) {
+    const Tensor y = log_softmax(Tensor::full({2, 21}, 1e8));
+    for (const float v : y.values<float>()) EXPECT_NEAR(v, -std::log(21.0), 1e-6) << target;
+  });
+}
+
 // Two numbers, the larger 0: the other's weight is e^x / (1 + e^x) down to the smallest normal numbers, then 0.
 TEST(Softmax, FollowsExponentialsToTheirEnd) {
   constexpr int64_t kRows = 4096;

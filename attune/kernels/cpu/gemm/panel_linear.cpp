@@ -163,9 +163,10 @@ Cut cut_of(const Product& p, int64_t panels) {
 }
 
 void multiply(const Product& p) {
-  const Input x(p.parts[0].weight.format, p.x, p.rows, p.in);
   int64_t panels = 0;
   for (const Part& part : p.parts) panels += panel_count(part.weight.out);
+  if (panels == 0) return;  // weights without outputs
+  const Input x(p.parts[0].weight.format, p.x, p.rows, p.in);
   const Cut cut = cut_of(p, panels);
   const int64_t by_rows = divide_up(p.rows, cut.rows);
   int64_t pieces = 0;
