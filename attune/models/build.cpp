@@ -109,6 +109,12 @@ bool ends_sublayer(const std::string& name) {
   return name.ends_with(".w_o.weight") || name.ends_with(".linear_2.weight");
 }
 
+// The layers of the stack that this parameter is in.
+int64_t layers_of_stack(const std::string& name, const TransformerConfig& c) {
+  const bool own = c.architecture == Architecture::encoder_decoder && name.starts_with("decoder.");
+  return own ? c.of_decoder().layers : c.layers;
+}
+
 // Numbers the dropouts and initialises the parameters of a complete model.
 void finish(Module& model, const TransformerConfig& c, uint64_t seed, const std::vector<Tensor>& tables) {
   number_dropouts(model);
@@ -122,15 +128,16 @@ void finish(Module& model, const TransformerConfig& c, uint64_t seed, const std:
       const uint64_t own = stream++;
       if (p.tensor->rank() != 2) continue;
       const double factor = c.initialization == Initialization::normal_scaled && ends_sublayer(p.name)
-                                ? 1 / std::sqrt(2.0 * static_cast<double>(c.layers))
+                                ? 1 / std::sqrt(2.0 * static_cast<double>(layers_of_stack(p.name, c)))
                                 : 1.0;
       initialize_normal(*p.tensor, kDeviation * factor, seed, own);
     }
   }
   if (c.embedding_initialization == EmbeddingInitialization::as_matrices) return;
   uint64_t stream = uint64_t{1} << 32;  // beyond those of the matrices
+  // By the width of the table, whose root InputEmbedding multiplies with.
   for (const Tensor& table : tables)
-    initialize_normal(table, 1 / std::sqrt(static_cast<double>(c.d_model)), seed, stream++);
+    initialize_normal(table, 1 / std::sqrt(static_cast<double>(table.size(1))), seed, stream++);
 }
 
 }  // namespace

@@ -55,9 +55,10 @@ void check_layers(const TransformerConfig& c) {
     if (!std::holds_alternative<RotaryOptions>(c.local_positions) &&
         !std::holds_alternative<NoPositions>(c.local_positions))
       fail<ConfigError>("local_positions = \"{}\": needs \"rotary\" or \"none\"", variant_name(c.local_positions));
-    validate(c.local_positions, position_setting(c));
     const int64_t first = std::ranges::find(c.layer_attention, LayerAttention::local) - c.layer_attention.begin();
-    check_attention("attention", c.attention, self_attention_setting(c.of_layer(first)));
+    AttentionSetting local = self_attention_setting(c.of_layer(first));
+    local.positions_field = "local_positions";
+    check_attention("attention", c.attention, local);  // the positions too
   }
   if (c.share_layers && has_local)
     fail<ConfigError>("share_layers = true: needs layers that are alike, but layer_attention has \"local\"");

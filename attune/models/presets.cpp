@@ -76,7 +76,8 @@ std::vector<Preset> make_presets() {
        "The attention and pre-norm are not the paper's; dropout on attention weights and inside the feed-forward "
        "network too"},
       {"transformer-tiny", "128/4/4/256, the Multi30k model of Wu et al. 2021", 9712,
-       R"({"d_model": 128, "heads": 4, "layers": 4, "d_ff": 256, "dropout": 0.3, "norm": "post",
+       R"({"d_model": 128, "heads": 4, "layers": 4, "d_ff": 256, "dropout": 0.3, "attention_dropout": 0,
+                    "activation_dropout": 0, "norm": "post", "embedding_initialization": "normal",
                     "share_embeddings": true, "share_projection": true})",
        R"({
          "optimizer": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},
@@ -84,7 +85,7 @@ std::vector<Preset> make_presets() {
          "train": {"steps": 8000, "batch_tokens": 8000, "label_smoothing": 0.1, "checkpoint_every": 0,
                    "checkpoint_every_epochs": 1, "keep_checkpoints": 10, "average_checkpoints": 10},
          "generation": {"beam_size": 5, "length_penalty": 1}})",
-       "Batches of 8,000 tokens and length_penalty 1 are ours"},
+       "Batches of 8,000 tokens, length_penalty 1 and the projection's bias are ours"},
       {"marian-base", "Marian's Transformer as OPUS-MT trains it (Tiedemann and Thottingal 2020): post-norm, swish",
        58101,
        R"({"attention_dropout": 0, "activation_dropout": 0, "positions": {"kind": "sinusoidal", "order": "halves"},
@@ -123,7 +124,7 @@ std::vector<Preset> make_presets() {
                     "positions": "learned", "activation": "gelu", "scale_embeddings": false,
                     "initialization": "normal_scaled", "share_projection": true, "projection_bias": false,
                     "context_length": 64})",
-       kGptCharacters, "The learning rate is 4e-3, nanoGPT's is 1e-3"},
+       kGptCharacters, "The learning rate is 4e-3, nanoGPT's is 1e-3. Norms have biases, nanoGPT's have none"},
       {"llama-style-small", "RMSNorm, SwiGLU, rotary positions, no biases (Touvron et al. 2023): 6 layers, 288", 32000,
        R"({"architecture": "decoder_lm", "d_model": 288, "heads": 6, "layers": 6, "d_ff": 768,
                     "dropout": 0, "attention_dropout": 0, "activation_dropout": 0,

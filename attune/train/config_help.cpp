@@ -50,7 +50,7 @@ constexpr KeyHelp kHelp[] = {
     {"model.feed_forward_bias", "Whether the products of the feed-forward network have biases", ""},
     {"model.feed_forward", "One feed-forward network in each layer, or experts of which each token goes through some",
      ""},
-    {"model.scale_embeddings", "Whether embeddings are multiplied by sqrt(d_model) (section 3.4)", ""},
+    {"model.scale_embeddings", "Whether embeddings are multiplied by the square root of their width (section 3.4)", ""},
     {"model.embedding_norm", "A norm on the sum of embedding and position, as in BERT", ""},
     {"model.embedding_dim",
      "Width of embedding tables, as in ALBERT; of a language model that of tokens, as in OPT; projected to d_model; 0: "
@@ -59,7 +59,7 @@ constexpr KeyHelp kHelp[] = {
     {"model.token_types", "Rows of a table for the segments of a text, as in BERT; 0: none", ""},
     {"model.initialization", "Initialisation of matrices: Xavier, N(0, 0.02^2), or that scaled by depth as in GPT-2",
      ""},
-    {"model.embedding_initialization", "Initialisation of embeddings: like every matrix, or N(0, 1 / d_model)", ""},
+    {"model.embedding_initialization", "Initialisation of embeddings: like every matrix, or N(0, 1 / their width)", ""},
     {"model.alignment_layer",
      "Decoder layer, from 1, with the head that data.train_alignments guide and word alignments are read from; 0: the "
      "last one with train_alignments, else none",

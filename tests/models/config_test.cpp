@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "attune/models/build.h"
 #include "tests/models/small_config.h"
 #include "tests/support/errors.h"
 
@@ -33,6 +34,23 @@ TEST(TransformerConfig, WhatLayersCannotHaveTogether) {
            c.local_positions = AlibiPositions{};
          }),
          "local_positions = \"alibi\"");
+  for (const auto& [positions, part] :
+       {std::pair(RotaryOptions{.base = 0.5}, "local_positions.base = 0.5: needs a finite number of at least 1"),
+        std::pair(RotaryOptions{.dimensions = 6}, "local_positions.dimensions = 6: d_model / heads is 4")})
+    expect(message([&local = positions](Config& c) {
+             c.layer_attention = {LayerAttention::local, LayerAttention::global};
+             c.local_window = 2;
+             c.local_positions = local;
+           }),
+           part);
+  expect(message([](Config& c) {
+           c.layer_attention = {LayerAttention::local, LayerAttention::global};
+           c.local_window = 2;
+           c.positions = RotaryOptions{};
+           c.local_positions = NoPositions{};
+           c.attention = MultiHeadLatent{.rotary_dim = 2};
+         }),
+         "attention.rotary_dim = 2: needs local_positions = \"rotary\"");
   expect(message([](Config& c) {
            c.first_norm = false;
            c.share_layers = true;
@@ -124,6 +142,12 @@ TEST(TransformerConfig, ImpossibleNumbersAreRefused) {
           [](auto& c) { c.positions = LearnedPositions{.max_length = 8}; });
   refuses("positions.dimensions = 6: d_model / heads is 4",
           [](auto& c) { c.positions = RotaryOptions{.dimensions = 6}; });
+  refuses("positions.base = 0.5: needs a finite number of at least 1",
+          [](auto& c) { c.positions = RotaryOptions{.base = 0.5}; });
+  refuses("positions.pair_factors: has 1 numbers, 4 dimensions have 2 pairs", [](auto& c) {
+    c.positions =
+        RotaryOptions{.scaling = RotaryScaling::longrope, .factor = 2, .original_length = 8, .pair_factors = {1.0}};
+  });
   refuses("positions.clip = 0: needs a number from 1 to 4096",
           [](auto& c) { c.positions = RelativePositions{.clip = 0}; });
   refuses("positions.buckets = 5: needs an even number",
@@ -137,6 +161,20 @@ TEST(TransformerConfig, ImpossibleNumbersAreRefused) {
   refuses("attention.value_dim = 5000: needs a number from 0 to 4096",
           [](auto& c) { c.attention = MultiHeadLatent{.value_dim = 5000}; });
   refuses("logit_scale = 0: needs a number above 0", [](auto& c) { c.logit_scale = 0; });
+}
+
+TEST(TransformerConfig, HeadsOfTheirOwnWidthNeedNotDivideTheModel) {
+  for (const AttentionKind& kind :
+       {AttentionKind(MultiHead{.head_dim = 6}), AttentionKind(MultiHeadLatent{.head_dim = 6})}) {
+    TransformerConfig c = small_config(Architecture::decoder_lm);
+    c.heads = 3;
+    c.attention = kind;
+    EXPECT_EQ(parameter_count(*build_model(c)), count_parameters(c).total());
+  }
+  TransformerConfig c = small_config(Architecture::decoder_lm);
+  c.heads = 3;
+  c.attention = MultiHeadLatent{.value_dim = 6};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), "d_model = 16 is not divisible by heads = 3");
 }
 
 TEST(TransformerConfig, ImpossibleDecodersAreRefused) {

@@ -78,6 +78,40 @@ TEST(Presets, InitializationsOfBertAndGpt2) {
   }
 }
 
+// The layers of a stack count for its own weights.
+TEST(Presets, Gpt2InitializationCountsTheLayersOfEachStack) {
+  TransformerConfig c;
+  c.source_vocab = c.target_vocab = 11;
+  c.d_model = 64;
+  c.layers = 2;
+  c.decoder_layers = 8;
+  c.d_ff = 128;
+  c.initialization = Initialization::normal_scaled;
+  const auto model = build_transformer(c);
+  EXPECT_NEAR(deviation_of(*model, "encoder.layers.1.self_attention.w_o.weight"), 0.02 / std::sqrt(4.0), 0.0005);
+  EXPECT_NEAR(deviation_of(*model, "decoder.layers.1.self_attention.w_o.weight"), 0.02 / std::sqrt(16.0), 0.0005);
+  EXPECT_NEAR(deviation_of(*model, "decoder.layers.1.feed_forward.linear_2.weight"), 0.02 / std::sqrt(16.0), 0.0005);
+}
+
+// Multiplied by the root of their width, embeddings have a deviation of 1.
+TEST(Presets, NormalEmbeddingsAreAsLargeAsPositionsWhateverTheirWidth) {
+  TransformerConfig c = preset_model(find_preset("gpt-char"));
+  c.embedding_initialization = EmbeddingInitialization::normal;
+  for (const int64_t width : {0, 32}) {
+    c.embedding_dim = width;
+    EXPECT_NEAR(deviation_of(*build_decoder_lm(c), "embedding.weight") * std::sqrt(width > 0 ? 32.0 : 128.0), 1, 0.07);
+  }
+}
+
+// The defaults of fairseq, with which the paper's code trains.
+TEST(Presets, TinyTransformerHasTheDropoutAndEmbeddingsOfItsPublication) {
+  const TransformerConfig c = preset_model(find_preset("transformer-tiny"));
+  EXPECT_EQ(c.dropout, 0.3);
+  EXPECT_EQ(c.attention_dropout, 0.0);
+  EXPECT_EQ(c.activation_dropout, 0.0);
+  EXPECT_EQ(c.embedding_initialization, EmbeddingInitialization::normal);
+}
+
 TEST(Presets, AnUnknownNameNamesTheNearest) {
   EXPECT_EQ(message_of<ConfigError>([] { find_preset("bert-bass"); }),
             "unknown preset \"bert-bass\", did you mean \"bert-base\"?");

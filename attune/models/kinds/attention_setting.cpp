@@ -16,11 +16,17 @@ void check_attention_scale(const std::string& field, double scale) {
     fail<ConfigError>("{}.scale = {}: needs a positive number, or 0 for 1 / sqrt(the width of a head)", field, scale);
 }
 
-void check_rotary_width(const std::string& field, int64_t width, const RotaryOptions& rotary) {
-  if (width % 2 != 0) fail<ConfigError>("{} = {}: positions = \"rotary\" need an even number", field, width);
+void check_rotary_width(const std::string& field, int64_t width, const AttentionSetting& setting) {
+  const RotaryOptions& rotary = setting.positions.rotary.value();
+  if (width % 2 != 0)
+    fail<ConfigError>("{} = {}: {} = \"rotary\" need an even number", field, width, setting.positions_field);
   if (rotary.dimensions > width)
-    fail<ConfigError>("positions.dimensions = {}: {} is {}", rotary.dimensions, field, width);
-  rotary_frequencies(rotary, rotary.dimensions > 0 ? rotary.dimensions : width);  // checks the number of its factors
+    fail<ConfigError>("{}.dimensions = {}: {} is {}", setting.positions_field, rotary.dimensions, field, width);
+  try {
+    rotary_frequencies(rotary, rotary.dimensions > 0 ? rotary.dimensions : width);  // checks the number of its factors
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}.{}", setting.positions_field, error.what());
+  }
 }
 
 }  // namespace attune

@@ -39,7 +39,7 @@ void MultiHead::validate(const std::string& field, const AttentionSetting& setti
     fail<ConfigError>("{}.soft_cap = {}: positions add to the scores, which are capped", field, soft_cap);
   const int64_t width = head_width(setting.d_model, setting.heads);
   if (setting.positions.rotary)
-    check_rotary_width(head_dim > 0 ? field + ".head_dim" : "d_model / heads", width, *setting.positions.rotary);
+    check_rotary_width(head_dim > 0 ? field + ".head_dim" : "d_model / heads", width, setting);
 }
 
 int64_t MultiHead::parameter_count(const AttentionSetting& setting) const {

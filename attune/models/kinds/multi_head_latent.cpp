@@ -29,18 +29,19 @@ void MultiHeadLatent::validate(const std::string& field, const AttentionSetting&
   check_range(field + ".value_dim", value_dim, 0, 1 << 12);
   check_range(field + ".rotary_dim", rotary_dim, 0, 1 << 12);
   check_attention_scale(field, scale);
-  if (head_dim == 0 || value_dim == 0) check_divides_width(setting);
+  if (head_dim == 0) check_divides_width(setting);
   if (setting.positions.rotary) {
     if (rotary_dim == 0)
       fail<ConfigError>(
-          "{}.rotary_dim = 0: positions = \"rotary\" would turn keys that are to be absorbed; latent attention needs "
+          "{}.rotary_dim = 0: {} = \"rotary\" would turn keys that are to be absorbed; latent attention needs "
           "dimensions of their own for them",
-          field);
-    check_rotary_width(field + ".rotary_dim", rotary_dim, *setting.positions.rotary);
+          field, setting.positions_field);
+    check_rotary_width(field + ".rotary_dim", rotary_dim, setting);
+  } else if (rotary_dim > 0 && setting.self) {
+    fail<ConfigError>("{}.rotary_dim = {}: needs {} = \"rotary\"", field, rotary_dim, setting.positions_field);
   } else if (rotary_dim > 0) {
-    fail<ConfigError>(
-        "{}.rotary_dim = {}: {}", field, rotary_dim,
-        setting.self ? "needs positions = \"rotary\"" : "cross-attention has no common places of queries and keys");
+    fail<ConfigError>("{}.rotary_dim = {}: cross-attention has no common places of queries and keys", field,
+                      rotary_dim);
   }
   if (setting.positions.relative_clip > 0)
     fail<ConfigError>(
