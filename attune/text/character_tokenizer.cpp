@@ -136,12 +136,15 @@ std::vector<int32_t> ByteTokenizer::encode(std::string_view text) const {
 }
 
 std::string ByteTokenizer::join(const std::vector<int>& ids) const {
+  constexpr int specials = static_cast<int>(kSpecialPieces.size());
   std::string bytes;
   for (const int id : ids)
     if (id == special_.unk)
       bytes += kReplacementCharacter;
+    else if (id < specials)
+      bytes += kSpecialPieces[static_cast<size_t>(id)];
     else
-      bytes += static_cast<char>(id - static_cast<int>(kSpecialPieces.size()));
+      bytes += static_cast<char>(id - specials);
   if (valid_utf8(bytes)) return bytes;
   std::string text;
   for (std::string_view rest = bytes; !rest.empty();) {

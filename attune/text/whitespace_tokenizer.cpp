@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-constexpr std::string_view kSeparators = " \t";
+constexpr std::string_view kSeparators = " \t\r\n";
 
 bool is_special(std::string_view word) {
   return std::find(kSpecialPieces.begin(), kSpecialPieces.end(), word) != kSpecialPieces.end();
@@ -44,7 +44,7 @@ WhitespaceTokenizer::WhitespaceTokenizer(const std::vector<std::string>& words, 
   for (const std::string& word : words) {
     const size_t id = pieces_.size();
     if (!valid_utf8(word)) fail<DataError>("piece {} is not valid UTF-8", id);
-    if (word.empty() || word.find_first_of(" \t\r\n") != std::string::npos)
+    if (word.empty() || word.find_first_of(kSeparators) != std::string::npos)
       fail<DataError>("piece {} is empty or has white space in it", id);
     if (is_special(word) || !ids_.emplace(word, static_cast<int32_t>(id)).second)
       fail<DataError>("piece {} (\"{}\") is there a second time", id, word.substr(0, 100));
@@ -64,8 +64,7 @@ WhitespaceTokenizer WhitespaceTokenizer::build(const std::vector<std::filesystem
   }
   std::vector<std::pair<int64_t, std::string>> ranked;  // (-count, word): ascending is the wanted order
   for (auto& [word, count] : counts)
-    if (count >= options.min_count && !is_special(word) && word.find('\r') == std::string::npos)
-      ranked.emplace_back(-count, word);
+    if (count >= options.min_count && !is_special(word)) ranked.emplace_back(-count, word);
   if (ranked.empty()) fail<DataError>("no word occurs {} times, so the vocabulary would be empty", options.min_count);
   std::sort(ranked.begin(), ranked.end());
   if (options.max_size > 0)

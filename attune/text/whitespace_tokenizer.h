@@ -19,8 +19,9 @@ struct WhitespaceOptions {
   void validate() const;            // throws ConfigError
 };
 
-/// Tokens are the words between spaces or tabs. <pad> <unk> <s> </s> are ids 0 to 3; of these, text only becomes <unk>.
-/// Stored as {"type": "whitespace", "subword_marker": "@@", "pieces": ["<pad>", "<unk>", "<s>", "</s>", ...]}.
+/// Tokens are the words between spaces, tabs and line ends. <pad> <unk> <s> </s> are ids 0 to 3; of these, text only
+/// becomes <unk>. Stored as {"type": "whitespace", "subword_marker": "@@", "pieces": ["<pad>", "<unk>", "<s>", "</s>",
+/// ...]}.
 class WhitespaceTokenizer final : public Tokenizer {
  public:
   /// `words` follow the specials. Throws DataError when one is empty, doubled, has white space or is not UTF-8.

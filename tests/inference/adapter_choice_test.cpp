@@ -49,12 +49,12 @@ class AdapterChoice : public ::testing::Test {
   AdapterFolders all_;
 };
 
-const std::string kAlphabet = "\n !abcdefghijklmnopqrstuvwxyz";
+const std::string kCharacters = "\n !abcdefghijklmnopqrstuvwxyz";
 
 class GeneratorAdapters : public AdapterChoice {
  protected:
   explicit GeneratorAdapters(const AttentionKind& attention = MultiHead{}) {
-    const auto tokenizer = CharacterTokenizer::build_from_texts({kAlphabet});
+    const auto tokenizer = CharacterTokenizer::build_from_texts({kCharacters});
     const TransformerConfig config{.architecture = Architecture::decoder_lm,
                                    .vocab = tokenizer.vocab_size(),
                                    .d_model = 32,
@@ -174,7 +174,7 @@ TEST_F(GeneratorAdapters, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(message_of<ConfigError>([&] { TextGenerator::load(folder_ / "base").generate("a", {.adapter = "all"}); }),
             "adapter = \"all\": the model was loaded with none");
   // Of a model of another width, of one with more layers, and of more than the layers.
-  const auto tokenizer = CharacterTokenizer::build_from_texts({kAlphabet});
+  const auto tokenizer = CharacterTokenizer::build_from_texts({kCharacters});
   TransformerConfig config{.architecture = Architecture::decoder_lm,
                            .vocab = tokenizer.vocab_size(),
                            .d_model = 48,

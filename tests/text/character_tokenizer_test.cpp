@@ -104,6 +104,7 @@ TEST(ByteTokenizer, MapsBytesToIdsAndBack) {
   EXPECT_EQ(tokenizer.encode(std::string("\0a\nß\xFF", 6)), (Ids{4, 101, 14, 199, 163, 259}));
   EXPECT_EQ(tokenizer.decode(Ids{2, 101, 14, 199, 163, 0, 3}), "a\nß");
   EXPECT_EQ(tokenizer.decode(Ids{101, 199, 101, 259, 1, 199}), "a\uFFFDa\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(tokenizer.decode(Ids{2, 101, 3, 0}, true), "<s>a</s><pad>") << "special tokens are asked for";
   EXPECT_EQ(tokenizer.piece(14), "<0x0A>");
   EXPECT_EQ(tokenizer.piece(3), "</s>");
   EXPECT_THROW(tokenizer.piece(260), DataError);

@@ -45,6 +45,7 @@ TEST_P(SentencePieceKinds, RoundTripsTextItHasSeen) {
     framed.insert(framed.end(), ids.begin(), ids.end());
     framed.insert(framed.end(), {3, 0});
     EXPECT_EQ(tokenizer->decode(framed), sentence) << "pad, bos and eos do not show";
+    EXPECT_EQ(tokenizer->decode(framed, true), "<s><pad> " + sentence + "</s><pad>") << "unless they are asked for";
   }
   EXPECT_EQ(tokenizer->encode(""), Ids{});
   EXPECT_EQ(tokenizer->encode("  "), Ids{});

@@ -35,6 +35,11 @@ TEST(WhitespaceTokenizer, MapsWordsToIdsAndBack) {
   EXPECT_EQ(tokenizer.eos_id(), 3);
 }
 
+TEST(WhitespaceTokenizer, LineEndsSeparateWords) {
+  const WhitespaceTokenizer tokenizer({"good", "film"});
+  EXPECT_EQ(tokenizer.encode("good\nfilm\r\ngood\n"), (Ids{4, 5, 4})) << "as a field of CSV or JSON may have them";
+}
+
 TEST(WhitespaceTokenizer, TextCannotSmuggleInSpecials) {
   const WhitespaceTokenizer tokenizer({"a"});
   EXPECT_EQ(tokenizer.encode("<pad> <s> </s> <unk> a"), (Ids{1, 1, 1, 1, 4}));

@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kSpecial = {"</s>", "<unk>", "<pad>"};
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // ▁, a space in a piece
 
 }  // namespace
 
@@ -92,9 +91,9 @@ std::string MarianTokenizer::join(const std::vector<int>& ids) const {
   std::string text;
   for (const int id : ids) {
     std::string_view token = vocabulary_.token(id);
-    for (size_t at = token.find(kSpace); at != std::string_view::npos; at = token.find(kSpace)) {
+    for (size_t at = token.find(kMetaspace); at != std::string_view::npos; at = token.find(kMetaspace)) {
       text.append(token.substr(0, at)).push_back(' ');
-      token.remove_prefix(at + kSpace.size());
+      token.remove_prefix(at + kMetaspace.size());
     }
     text += token;
   }

@@ -10,6 +10,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
+#include "attune/text/huggingface/model.h"
 #include "attune/text/sentence_piece_processor.h"
 
 namespace attune::huggingface {
@@ -165,7 +166,6 @@ SettingsFiles settings_files(const TokenizerConfig& config, const std::string& n
 
 // No piece has this character (of a private area), so that no piece reaches across it.
 constexpr std::string_view kMark = "\uE000";
-constexpr std::string_view kSpace = "\u2581";  // of a piece
 
 }  // namespace
 
@@ -304,7 +304,7 @@ std::string PieceTokenizer::join(const std::vector<int>& ids) const {
     const auto status = processor_->Decode(pieces, &part);
     if (!status.ok()) fail<DataError>("cannot join {} pieces to a text: {}", pieces.size(), status.message());
     // SentencePiece leaves out the space of its first piece, which is that of the whole text.
-    if (!text.empty() && !pieces.empty() && processor_->IdToPiece(pieces.front()).starts_with(kSpace)) text += ' ';
+    if (!text.empty() && !pieces.empty() && processor_->IdToPiece(pieces.front()).starts_with(kMetaspace)) text += ' ';
     text += part;
     pieces.clear();
   };

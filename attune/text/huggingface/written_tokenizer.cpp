@@ -170,7 +170,7 @@ Json split(const char* pattern, const char* behavior) {
 }
 
 TokenizerParts parts_of(const WhitespaceTokenizer& tokenizer) {
-  TokenizerParts parts{.model = words_of(tokenizer), .pre_tokenizer = split("[ \\t]+", "Removed")};
+  TokenizerParts parts{.model = words_of(tokenizer), .pre_tokenizer = split("[ \\t\\r\\n]+", "Removed")};
   if (!tokenizer.subword_marker().empty())
     parts.left_out.push_back("tokenizer: decoding leaves \"" + tokenizer.subword_marker() + "\" in the text");
   return parts;

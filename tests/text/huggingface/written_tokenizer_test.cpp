@@ -80,7 +80,10 @@ TEST_P(WrittenSentencePiece, GivesTheSameIdsAndTexts) {
 }
 
 TEST(WrittenTokenizer, WordsCharactersAndBytes) {
-  expect_same(WhitespaceTokenizer({"Zwei", "Hunde", "a", "quick", "ok"}));
+  const WhitespaceTokenizer words({"Zwei", "Hunde", "a", "quick", "ok"});
+  expect_same(words);
+  const std::string lines = "a\nquick\r\nok";
+  EXPECT_EQ(Written(words).tokenizer->encode(lines), words.encode(lines));
   expect_same(CharacterTokenizer::build_from_texts({"Zwei Hunde \t laufen.", "\n日"}));
   expect_same(ByteTokenizer::from_json("{\"type\": \"bytes\"}", "bytes"));
 }
