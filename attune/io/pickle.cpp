@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <limits>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kMaxValues = size_t{1} << 20;  // a tensor takes about 20
 constexpr size_t kMaxMarks = 64;
+constexpr uint32_t kForgotten = UINT32_MAX;  // no index of a value
 
 struct Known {
   std::string_view name;  // module and name
@@ -131,7 +133,7 @@ class Machine {
         memo(reader_.number<uint32_t>());
         break;
       case 0x94:
-        memo(static_cast<uint32_t>(memo_.size()));
+        memo(remembered_);
         break;
       case 'h':
         recall(reader_.number<uint8_t>());
@@ -257,13 +259,15 @@ class Machine {
 
   void memo(uint32_t key) {
     need(1);
+    // Values are numbered as they come, so that a number is below that of the bytes before it.
+    if (key >= std::min<uint64_t>(kMaxValues, reader_.position())) damaged("value {} is put into the memo", key);
+    if (key >= memo_.size()) memo_.resize(size_t{key} + 1, kForgotten);
+    if (memo_[key] == kForgotten) ++remembered_;
     memo_[key] = stack_.back();
-    if (memo_.size() > kMaxValues) refuse("remembers more than {} values", kMaxValues);
   }
   void recall(uint32_t key) {
-    const auto found = memo_.find(key);
-    if (found == memo_.end()) damaged("value {} was not put into the memo", key);
-    push_index(found->second);
+    if (key >= memo_.size() || memo_[key] == kForgotten) damaged("value {} was not put into the memo", key);
+    push_index(memo_[key]);
   }
 
   std::string_view line() {
@@ -383,8 +387,9 @@ class Machine {
   const std::string& where_;
   PickleProgram program_;
   std::vector<uint32_t> stack_;
-  std::vector<size_t> marks_;  // sizes of the stack
-  std::unordered_map<uint32_t, uint32_t> memo_;
+  std::vector<size_t> marks_;   // sizes of the stack
+  std::vector<uint32_t> memo_;  // by number; no hash table, whose buckets a file could fill unevenly
+  uint32_t remembered_ = 0;     // how many of them are there
   std::unordered_map<std::string_view, size_t> storages_;
 };
 

@@ -24,16 +24,17 @@ bool is_line_break(char32_t c) {
   return c == '\n' || c == '\r' || c == U'\u2028' || c == U'\u2029';
 }
 
-// The last word before a full stop: a number, an initial, or one that is written with a full stop.
-bool is_abbreviation(std::string_view before) {
+// A word before a full stop: a number, an initial, or one that is written with a full stop.
+bool is_abbreviation(std::string_view word) {
+  constexpr size_t kLongest = 16;  // bytes that could be four letters, which the longest known one has
   static constexpr std::array<std::string_view, 27> kKnown = {
       "mr",  "mrs", "ms", "dr", "prof", "st", "vs", "etc", "fig", "sr",   "jr",  "inc",  "ltd", "co",
       "bzw", "usw", "ca", "nr", "str",  "hr", "fr", "vgl", "abb", "evtl", "ggf", "inkl", "mme"};
-  const size_t space = before.find_last_of(" \t\n(\"'");
-  const std::string_view word = space == std::string_view::npos ? before : before.substr(space + 1);
   if (word.empty()) return false;
-  if (std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; })) return true;
+  // From its end: a word with full stops in it is asked about at each of them.
+  if (std::all_of(word.rbegin(), word.rend(), [](char c) { return c >= '0' && c <= '9'; })) return true;
   if (word.size() == 1 || (word.size() > 2 && word[word.size() - 2] == '.')) return true;  // J., z.B., U.S.
+  if (word.size() > kLongest) return false;
   const std::string lower = lowercase(word);
   return std::find(kKnown.begin(), kKnown.end(), lower) != kKnown.end();
 }
@@ -79,11 +80,17 @@ class Splitter {
       last = at_;
       if (ends_without_space(c)) return skip_closing();
       if (!ends_sentence(c)) continue;
-      const bool abbreviation = c == '.' && is_abbreviation(text_.substr(0, before));
+      const bool abbreviation = c == '.' && is_abbreviation(last_word(before));
       last = skip_closing();
       if (!abbreviation && new_one_follows()) return last;
     }
     return last;
+  }
+  // The word that ends here. Each place is looked at once, however long a text without spaces is.
+  std::string_view last_word(size_t end) {
+    for (; seen_ < end; ++seen_)
+      if (std::string_view(" \t\n(\"'").find(text_[seen_]) != std::string_view::npos) word_ = seen_ + 1;
+    return text_.substr(word_, end - word_);
   }
   size_t skip_closing() {
     while (at_ < text_.size()) {
@@ -107,6 +114,7 @@ class Splitter {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t seen_ = 0, word_ = 0;  // of last_word(): where it goes on, and where the word there begins
 };
 
 }  // namespace

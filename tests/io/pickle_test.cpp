@@ -99,6 +99,7 @@ TEST(Pickle, RefusesDamage) {
   EXPECT_THAT(refusal("X\xff\xff\xff\xffw."), HasSubstr("needs 4294967295 bytes"));
   EXPECT_THAT(refusal("t."), HasSubstr("there is no mark"));
   EXPECT_THAT(refusal("h\3."), HasSubstr("value 3 was not put into the memo"));
+  EXPECT_THAT(refusal("Nr\0\0\0\1."s), HasSubstr("value 16777216 is put into the memo"));
   EXPECT_THAT(refusal("}(K\1u."), HasSubstr("a key has no value"));
   EXPECT_THAT(refusal("K\1(\x85."), HasSubstr("needs 1 values, has 0")) << "what is below a mark is not taken";
   EXPECT_THAT(refusal(std::string(65, '(')), HasSubstr("nested more than 64 levels deep"));

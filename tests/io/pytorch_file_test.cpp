@@ -16,6 +16,7 @@ namespace attune {
 namespace {
 
 using ::testing::HasSubstr;
+using namespace std::string_literals;
 
 // tests/fixtures/pytorch/make.py wrote them.
 std::filesystem::path fixture(const std::string& name) {
@@ -67,6 +68,26 @@ TEST(PytorchFile, RefusesByName) {
     EXPECT_THAT(message, HasSubstr(name));
     EXPECT_EQ(message.find('\n'), std::string::npos);
   }
+}
+
+// A hostile file: a thousand tensors on a storage of 4,000 bytes would pass for a model of a million numbers.
+TEST(PytorchFile, ViewsOfOneStorageDoNotCountWithoutBound) {
+  const auto text = [](const std::string& s) { return "X"s + static_cast<char>(s.size()) + "\0\0\0"s + s; };
+  const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\nFloatStorage\n" +
+                             text("0") + text("cpu") + "M\xe8\x03tQK\0(M\xe8\x03t(K\1t\x89"s +
+                             "ccollections\nOrderedDict\n)RtR";
+  std::string dict = "\x80\x02}(" + text("w0") + tensor + "q\1";
+  for (int i = 1; i < 1000; ++i) dict += text("w" + std::to_string(i)) + "h\1";
+  const int64_t elements = 1000;
+  const std::string bytes = "\x80\x02\x8a\x0al\xfc\x9c"s + "F\xf9 j\xa8P\x19.\x80\x02M\xe9\x03." + "\x80\x02}" +
+                            text("little_endian") + "\x88s." + dict + "u." + "\x80\x02]" + text("0") + "a." +
+                            std::string(reinterpret_cast<const char*>(&elements), sizeof elements) +
+                            std::string(4000, '\0');
+  const TemporaryFolder folder(memory_folder());
+  write_file(folder / "x.bin", bytes);
+  const PytorchReader reader(folder / "x.bin");
+  EXPECT_EQ(reader.names().size(), 1000u);
+  EXPECT_EQ(reader.element_count(), 4 * static_cast<int64_t>(bytes.size()));
 }
 
 // Archives beyond 4 GiB have a second end record; the first one then says 0xffffffff.

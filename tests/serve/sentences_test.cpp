@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "attune/base/random.h"
 
 namespace attune::serve {
@@ -26,6 +28,14 @@ TEST(Sentences, AbbreviationsAndNumbersDoNotEndThem) {
   EXPECT_EQ(sentences("Dr. Smith met J. Doe at 3.15 p.m. on the 3. Mai."),
             (Texts{"Dr. Smith met J. Doe at 3.15 p.m. on the 3. Mai."}));
   EXPECT_EQ(sentences("See z.B. Berlin. Then go."), (Texts{"See z.B. Berlin.", "Then go."}));
+}
+
+TEST(Sentences, ALongTextWithoutSpacesTakesLinearTime) {
+  std::string text;
+  for (int i = 0; i < 350'000; ++i) text += "ab.";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(sentences(text + " Then usw. and on."), (Texts{text, "Then usw. and on."}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "quadratic time is minutes";
 }
 
 TEST(Sentences, LineBreaksEndThem) {

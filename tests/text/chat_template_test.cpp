@@ -141,9 +141,18 @@ TEST(ChatTemplate, SaysWhatFailsAndWhere) {
   EXPECT_THAT(message_of<DataError>([] { rendered("", "[", "{}"); }), HasSubstr("is not valid JSON"));
 }
 
+TEST(ChatTemplate, NamedArgumentsAreTakenOrRefused) {
+  EXPECT_EQ(rendered("{{ 'abc' | replace(new='x', old='b') }}"), "axc");
+  EXPECT_THAT(failure("{{ 'a' | replace('a', count=1) }}"), HasSubstr("replace: needs old and new"));
+  EXPECT_THAT(failure("{{ 'a' | replace(old='a', count=1) }}"), HasSubstr("replace: needs old and new"));
+  EXPECT_THAT(failure("{{ 'a'.startswith(prefix='a') }}"), HasSubstr("startswith: takes no named arguments"));
+  EXPECT_THAT(failure("{{ ','.join(iterable=['a', 'b']) }}"), HasSubstr("join: takes no named arguments"));
+}
+
 TEST(ChatTemplate, IsLimited) {
   EXPECT_THAT(refusal(std::string((1 << 20) + 1, 'x')), HasSubstr("at most 1048576 are accepted"));
   EXPECT_THAT(refusal("{{ " + std::string(1000, '(') + "1" + std::string(1000, ')') + " }}"), HasSubstr("nested"));
+  EXPECT_THAT(refusal("{{ " + std::string(257, 'a') + " }}"), HasSubstr("a name has more than 256 bytes"));
   EXPECT_THAT(refusal("{{ 1" + std::string(3000, '~') + " }}"), HasSubstr("found \"~\""));
   std::string sum = "1";
   for (int i = 0; i < 1000; ++i) sum += "+1";
@@ -160,10 +169,25 @@ TEST(ChatTemplate, IsLimited) {
   for (const char* use :
        {"{{ n.l }}", "{{ n.l | tojson }}", "{{ n.l == n.l }}", "{{ [n.l] | unique }}{{ n.l in [n.l] }}"})
     EXPECT_THAT(failure(shared + use), HasSubstr("takes too much work")) << use;
+  for (const char* use :
+       {"{{ n.l is lower }}", "{{ n.l is upper }}", "{{ 'a' | replace('a', n.l) }}", "{{ 'a' | replace(n.l, 'a') }}",
+        "{{ n.l | indent }}", "{{ 1 | tojson(separators=[n.l, ':']) }}"})
+    EXPECT_THAT(failure(shared + use), HasSubstr("takes too much work")) << use;
   EXPECT_THAT(failure("{% set n = namespace(l=[1]) %}{% for i in range(200) %}{% set n.l = [n.l] %}{% endfor %}"),
               HasSubstr("nested more than 100 levels"));
   EXPECT_THAT(failure("{{ range(100001) }}"), HasSubstr("more than 100000 numbers"));
   EXPECT_THAT(failure("{{ 'x' * 99999999999 }}"), HasSubstr("repeated"));
+  EXPECT_THAT(failure("{{ [1] | tojson(separators=('x' * 99, ':')) }}"), HasSubstr("more than 64 bytes"));
+  const std::string text = "{% set x = 'a' * 8000000 %}{% for i in range(99999) %}";
+  for (const char* use : {"{{ x | length == 1 }}", "{{ x | int }}", "{{ x | float }}", "{{ i[x] }}",
+                          "{{ [1] | map(attribute=x) | length }}"})
+    EXPECT_THAT(failure(text + use + "{% endfor %}"), HasSubstr("takes too much work")) << use;
+  EXPECT_THAT(failure("{% set x = 'a' * 8000000 %}{{ x.split('a') | length }}"),
+              HasSubstr("has more than 2097152 parts"));
+  std::string macro = "{% macro m(a0";
+  for (int i = 1; i < 10000; ++i) macro += ", a" + std::to_string(i);
+  EXPECT_THAT(failure(macro + ") %}{% endmacro %}{% for i in range(99999) %}{{ m() }}{% endfor %}"),
+              HasSubstr("takes too much work"));
   EXPECT_THAT(failure("{{ 'x' * 17000000 }}"), HasSubstr("writes more than 16777216 bytes"));
   EXPECT_EQ(rendered("{% set n = namespace() %}{% set n.me = n %}{% set n.l = [n] %}x"), "x") << "a cycle is freed";
 }

@@ -10,6 +10,8 @@ namespace {
 
 constexpr size_t kMaxAddedTokens = 1 << 18;
 constexpr size_t kLongestToken = 1 << 10;
+constexpr size_t kMostGrowth = 4;  // of all tokens together, when they are normalized; and kFreeGrowth bytes
+constexpr size_t kFreeGrowth = 64 << 10;
 
 size_t previous_character(std::string_view text, size_t at) {
   do --at;
@@ -29,8 +31,9 @@ bool word_begins(std::string_view text, size_t at) {
   return at < text.size() && has_property(text, at, properties::word);
 }
 
-size_t before_spaces(std::string_view text, size_t at) {
-  while (at > 0) {
+// Looks back no further than to `begin`: tokens that are spaces would look at all before them again and again.
+size_t before_spaces(std::string_view text, size_t at, size_t begin) {
+  while (at > begin) {
     const size_t previous = previous_character(text, at);
     if (!has_property(text, previous, properties::white_space)) break;
     at = previous;
@@ -60,6 +63,7 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const TokenMap& 
     tokens_[id] = token;
     if (token.special) special_ids_.insert(id);
   }
+  size_t before = 0, after = 0;
   for (const auto& [id, token] : tokens_) {
     if (!token.normalized) {
       plain.emplace_back(token.content, id);
@@ -67,6 +71,10 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const TokenMap& 
     }
     NormalizedText text{token.content};
     if (normalizer != nullptr) normalizer->apply(text);
+    before += token.content.size();
+    after += text.text.size();
+    if (after > kMostGrowth * before + kFreeGrowth)
+      fail<DataError>("normalization turns added tokens of {} bytes into {} bytes", before, after);
     if (text.text != token.content) normalized_[id] = text.text;
     if (!text.text.empty()) normal.emplace_back(text.text, id);
   }
@@ -104,7 +112,7 @@ void AddedTokens::split(std::string_view text, bool normalized, std::vector<Sect
     const size_t found = at;
     at = end;
     if (token.single_word && (word_ends(text, found) || word_begins(text, end))) continue;
-    const size_t begin = token.lstrip ? std::max(before_spaces(text, found), done) : found;
+    const size_t begin = token.lstrip ? before_spaces(text, found, done) : found;
     if (token.rstrip) end = behind_spaces(text, end);
     if (begin > done) sections.push_back({text.substr(done, begin - done)});
     sections.push_back({text.substr(begin, end - begin), id});

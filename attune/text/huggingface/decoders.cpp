@@ -30,6 +30,26 @@ void clean_up(std::string& text) {
   replace_all(text, " do not", " don't");
 }
 
+class SequenceDecoder final : public Steps<Decoder> {
+ public:
+  using Steps::Steps;
+  void apply(std::vector<std::string>& pieces) const override {
+    const size_t before = bytes_of(pieces);
+    for (const auto& step : steps_) {
+      step->apply(pieces);
+      check_growth("decoding", before, bytes_of(pieces));
+    }
+  }
+
+ private:
+  // A piece counts as one byte more, for the space that a step may put before it.
+  static size_t bytes_of(const std::vector<std::string>& pieces) {
+    size_t bytes = pieces.size();
+    for (const std::string& piece : pieces) bytes += piece.size();
+    return bytes;
+  }
+};
+
 class ByteLevelDecoder final : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {
@@ -213,8 +233,7 @@ std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::st
   const Fields fields(*value, where);
   const std::string& type = fields.string("type");
   if (type == "Sequence")
-    return std::make_unique<Steps<Decoder, std::vector<std::string>>>(
-        read_steps<Decoder>(fields, "decoders", depth, read_decoder));
+    return std::make_unique<SequenceDecoder>(read_steps<Decoder>(fields, "decoders", depth, read_decoder));
   if (type == "ByteLevel") return byte_level_decoder();
   if (type == "ByteFallback") return std::make_unique<ByteFallbackDecoder>();
   if (type == "Fuse") return std::make_unique<FuseDecoder>();

@@ -12,7 +12,8 @@ namespace attune::huggingface {
 class Decoder {
  public:
   virtual ~Decoder();
-  /// Changes the pieces; joined, they are the text.
+  /// Changes the pieces; joined, they are the text. A sequence throws DataError when they grow to more than 64 times
+  /// their size and 4 KiB.
   virtual void apply(std::vector<std::string>& pieces) const = 0;
 };
 

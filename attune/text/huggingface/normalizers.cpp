@@ -11,24 +11,18 @@
 namespace attune::huggingface {
 namespace {
 
-// Steps one after the other could double a text each time.
-void check_growth(size_t before, size_t after) {
-  if (after > 64 * before + 4096)
-    fail<DataError>("normalization turns a text of {} bytes into one of {} bytes", before, after);
-}
-
 bool is_white_space(char32_t c) {
   return (property_table()[c] & properties::white_space) != 0;
 }
 
-class SequenceNormalizer final : public Steps<Normalizer, NormalizedText> {
+class SequenceNormalizer final : public Steps<Normalizer> {
  public:
   using Steps::Steps;
   void apply(NormalizedText& text) const override {
     const size_t before = text.text.size();
     for (const auto& step : steps_) {
       step->apply(text);
-      check_growth(before, text.text.size());
+      check_growth("normalization", before, text.text.size());
     }
   }
 };

@@ -33,12 +33,16 @@ void split_at_property(Words& words, Delimiters behavior, uint16_t property) {
                       [=, table = property_table()](char32_t c) { return (table[c] & property) != 0; });
 }
 
-class Sequence final : public Steps<PreTokenizer, Words> {
+class Sequence final : public Steps<PreTokenizer> {
  public:
   using Steps::Steps;
   void apply(Words& words) const override {
-    for (const auto& step : steps_)
-      if (!words.ranges.empty()) step->apply(words);
+    const size_t before = words.text.size();
+    for (const auto& step : steps_) {
+      if (words.ranges.empty()) return;
+      step->apply(words);
+      check_growth("pre-tokenization", before, words.text.size());
+    }
   }
   bool ends_with_bytes() const override { return !steps_.empty() && steps_.back()->ends_with_bytes(); }
   void leave_bytes() override { steps_.back()->leave_bytes(); }

@@ -1,10 +1,12 @@
 // SentencePiece's charsmap: a trie of what is replaced (darts-clone's units of 32 bits) and a block of replacements,
 // each ended by a zero.
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 #include "attune/text/huggingface/normalizers.h"
+#include "attune/text/huggingface/steps.h"
 #include "attune/text/huggingface/unicode.h"
 #include "attune/text/text_file.h"
 
@@ -49,6 +51,12 @@ class Precompiled final : public Normalizer {
     for (size_t i = 0; i < bytes / 4; ++i) units_.push_back(unit(1 + i));
     replacements_ = map.substr(4 + bytes);
     if (!valid_utf8(replacements_)) fail<FileError>("{}: its replacements are not UTF-8", where);
+    for (size_t begin = 0, end = 0; begin < replacements_.size(); begin = end + 1) {
+      end = std::min(replacements_.find('\0', begin), replacements_.size());
+      if (end - begin > kLongestContent)
+        fail<FileError>("{}: has a replacement of {} bytes, at most {} are accepted", where, end - begin,
+                        kLongestContent);
+    }
     for (size_t c = 0; c < 128; ++c) {
       const char byte = static_cast<char>(c);
       std::string_view replacement;

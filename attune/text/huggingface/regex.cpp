@@ -11,7 +11,11 @@ namespace attune::huggingface {
 namespace {
 
 constexpr size_t kLongestExpression = 16 << 10;
-constexpr uint32_t kMatchLimit = 1'000'000;  // steps for one match; published patterns need a few for each character
+// Steps at one place of a text. Published patterns need a few for each character; a place that needs more than the
+// first limit is tried again with the next, and all these trials together may take kMostWork and kWorkOfByte for each
+// byte.
+constexpr std::array<uint32_t, 6> kMatchLimits = {1'000, 4'000, 16'000, 64'000, 250'000, 1'000'000};
+constexpr size_t kMostWork = 300'000'000, kWorkOfByte = 300;
 constexpr uint32_t kDepthLimit = 10'000;
 constexpr uint32_t kHeapLimit = 32 << 10;  // KiB
 
@@ -52,18 +56,20 @@ class Regex final : public Pattern {
                               &position, context.get()));
     if (code_ == nullptr)
       fail<FileError>("{}: \"{}\" is no regular expression: {}", where, expression.substr(0, 100), message_of(code));
-    limits_ = own(pcre2_match_context_create(nullptr));
-    pcre2_set_match_limit(limits_.get(), kMatchLimit);
-    pcre2_set_depth_limit(limits_.get(), kDepthLimit);
-    pcre2_set_heap_limit(limits_.get(), kHeapLimit);
+    for (size_t i = 0; i < limits_.size(); ++i) {
+      limits_[i] = own(pcre2_match_context_create(nullptr));
+      pcre2_set_match_limit(limits_[i].get(), kMatchLimits[i]);
+      pcre2_set_depth_limit(limits_[i].get(), kDepthLimit);
+      pcre2_set_heap_limit(limits_[i].get(), kHeapLimit);
+    }
   }
 
   void for_each_match(std::string_view text, const std::function<void(Match)>& found) const override {
     const auto data = own(pcre2_match_data_create(1, nullptr));
+    size_t left = kMostWork + kWorkOfByte * text.size();
     size_t previous = std::string_view::npos;  // the end of the last match
     for (size_t at = 0; at <= text.size();) {
-      const int result = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                                     PCRE2_NO_UTF_CHECK, data.get(), limits_.get());
+      const int result = next_match(text, at, left, data.get());
       if (result == PCRE2_ERROR_NOMATCH) return;
       if (result < 0) fail<DataError>("cannot search a text of {} bytes: {}", text.size(), message_of(result));
       const PCRE2_SIZE* places = pcre2_get_ovector_pointer(data.get());
@@ -77,8 +83,29 @@ class Regex final : public Pattern {
   }
 
  private:
+  // The first match at or behind `at`; takes what it costs from `left`. PCRE2 counts steps anew at each place where a
+  // match may begin, so that many places could take hours together.
+  int next_match(std::string_view text, size_t at, size_t& left, pcre2_match_data* data) const {
+    int result = match(text, at, 0, 0, data);
+    if (result != PCRE2_ERROR_MATCHLIMIT) return result;
+    for (; at <= text.size(); at += at < text.size() ? character_bytes(text[at]) : 1) {
+      result = match(text, at, PCRE2_ANCHORED, 0, data);
+      for (size_t i = 1; i < limits_.size() && result == PCRE2_ERROR_MATCHLIMIT; ++i) {
+        if (left < kMatchLimits[i]) return result;
+        left -= kMatchLimits[i];
+        result = match(text, at, PCRE2_ANCHORED, i, data);
+      }
+      if (result != PCRE2_ERROR_NOMATCH) return result;
+    }
+    return result;
+  }
+  int match(std::string_view text, size_t at, uint32_t options, size_t limit, pcre2_match_data* data) const {
+    return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                       options | PCRE2_NO_UTF_CHECK, data, limits_[limit].get());
+  }
+
   Owned<pcre2_code> code_;
-  Owned<pcre2_match_context> limits_;
+  std::array<Owned<pcre2_match_context>, kMatchLimits.size()> limits_;
 };
 
 }  // namespace

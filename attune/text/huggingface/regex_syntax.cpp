@@ -3,6 +3,7 @@
 #include <unicode/uchar.h>
 
 #include <cctype>
+#include <vector>
 
 #include "attune/text/huggingface/regex.h"
 #include "attune/text/huggingface/unicode.h"
@@ -21,27 +22,52 @@ constexpr std::string_view kWord =
     R"(\p{L}\p{M}\p{N}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 constexpr std::string_view kHexDigit = "0-9A-Fa-f";
 
-// Characters of this general category that PCRE2 10.42 (Unicode 14) does not know yet, as ranges.
-std::string assigned_since_unicode_14(std::string_view category) {
+// An expression that becomes longer than this is too large for PCRE2 too, which takes 64 KiB of its own code.
+constexpr size_t kLongestTranslation = size_t{256} << 10;
+
+// All characters that PCRE2 10.42 (Unicode 14) does not know yet, without controls and the like; in order.
+const std::vector<char32_t>& assigned_since_unicode_14() {
+  static const std::vector<char32_t> characters = [] {
+    constexpr uint32_t left_out = mask_of(Category::unassigned) | mask_of(Category::control) |
+                                  mask_of(Category::format) | mask_of(Category::private_use) |
+                                  mask_of(Category::surrogate);
+    const uint16_t* table = property_table();
+    std::vector<char32_t> found;
+    for (char32_t c = 0x800; c < kCodePoints; ++c) {
+      if (uint32_t{1} << (table[c] & properties::category_bits) & left_out) continue;
+      UVersionInfo age;
+      u_charAge(static_cast<UChar32>(c), age);
+      if (age[0] == 0 || age[0] > 14) found.push_back(c);
+    }
+    return found;
+  }();
+  return characters;
+}
+
+// Those of this general category, as ranges.
+std::string newer_characters(std::string_view category) {
+  if (category.empty() || category.starts_with('C')) return "";
   uint32_t mask = 0;
   constexpr std::string_view names = "CnLuLlLtLmLoMnMeMcNdNlNoZsZlZpCcCfCoCsPdPsPePcPoSmScSkSoPiPf";
   for (size_t i = 0; i < names.size() / 2; ++i)
     if (names.substr(2 * i, 2).starts_with(category)) mask |= uint32_t{1} << i;
-  if (category.starts_with('C')) return "";
+  if (mask == 0) return "";
   const uint16_t* table = property_table();
   std::string ranges;
-  const auto is_newer = [&](char32_t c) {
-    if (c >= kCodePoints || !(uint32_t{1} << (table[c] & properties::category_bits) & mask)) return false;
-    UVersionInfo age;
-    u_charAge(static_cast<UChar32>(c), age);
-    return age[0] == 0 || age[0] > 14;
+  char32_t first = 0, last = 0;  // of the range that is open; 0: none is
+  const auto write_range = [&] {
+    if (last > 0)
+      ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<uint32_t>(first), static_cast<uint32_t>(last));
   };
-  for (char32_t c = 0x800; c < kCodePoints; ++c) {
-    if (!is_newer(c)) continue;
-    const char32_t first = c;
-    while (is_newer(c + 1)) ++c;
-    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<uint32_t>(first), static_cast<uint32_t>(c));
+  for (const char32_t c : assigned_since_unicode_14()) {
+    if (!(uint32_t{1} << (table[c] & properties::category_bits) & mask)) continue;
+    if (c != last + 1) {
+      write_range();
+      first = c;
+    }
+    last = c;
   }
+  write_range();
   return ranges;
 }
 
@@ -50,13 +76,22 @@ class Translation {
   Translation(const std::string& from, const std::string& where) : from_(from), where_(where) {}
 
   std::string translate() {
-    while (at_ < from_.size()) step();
+    while (at_ < from_.size()) {
+      step();
+      check_length(to_);
+    }
     return std::move(to_);
   }
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     fail<FileError>("{}: \"{}\" has {}, which is not supported", where_, from_.substr(0, 100), what);
+  }
+  // An escape of two characters may stand for ranges of a thousand.
+  void check_length(const std::string& translated) const {
+    if (translated.size() > kLongestTranslation)
+      fail<FileError>("{}: \"{}\" is too large: it has more than {} bytes with the characters of its classes", where_,
+                      from_.substr(0, 100), kLongestTranslation);
   }
   bool starts(std::string_view text) const { return from_.compare(at_, text.size(), text) == 0; }
   char peek(size_t ahead = 0) const { return at_ + ahead < from_.size() ? from_[at_ + ahead] : '\0'; }
@@ -160,7 +195,7 @@ class Translation {
         return std::string(kWord);
       case 'd':
       case 'D':
-        return "\\p{Nd}" + assigned_since_unicode_14("Nd");
+        return "\\p{Nd}" + newer_characters("Nd");
       case 'h':
       case 'H':
         return std::string(kHexDigit);
@@ -194,7 +229,7 @@ class Translation {
     if (name == "Letter") name = "L";
     if (name == "Number") name = "N";
     if (name == "Punctuation") name = "P";
-    return "\\p{" + name + "}" + (name.size() <= 2 ? assigned_since_unicode_14(name) : "");
+    return "\\p{" + name + "}" + (name.size() <= 2 ? newer_characters(name) : "");
   }
 
   std::string code_point() {
@@ -247,6 +282,7 @@ class Translation {
         result.append(from_, at_, bytes);
         at_ += bytes;
       }
+      check_length(result);
     }
     refuse("a set without its end");
   }

@@ -10,22 +10,34 @@
 
 namespace attune::huggingface {
 
-inline constexpr int kDeepestSequence = 8;  // of sequences in each other
-inline constexpr size_t kMostSteps = 64;
+inline constexpr int kDeepestSequence = 8;      // of sequences in each other
+inline constexpr size_t kMostSteps = 64;        // with those of the sequences in a sequence
 inline constexpr size_t kLongestContent = 256;  // bytes that a step can put in place of a character
 
-/// Steps one after the other: Base is Normalizer, PreTokenizer or Decoder, Value what its apply() changes.
-template <class Base, class Value>
+/// Steps one after the other: Base is Normalizer, PreTokenizer or Decoder.
+template <class Base>
 class Steps : public Base {
  public:
   explicit Steps(std::vector<std::unique_ptr<Base>> steps) : steps_(std::move(steps)) {}
-  void apply(Value& value) const override {
-    for (const auto& step : steps_) step->apply(value);
-  }
 
  protected:
   std::vector<std::unique_ptr<Base>> steps_;
 };
+
+/// Steps one after the other could double a text each time. `what` begins the message: "decoding". Throws DataError.
+inline void check_growth(const char* what, size_t before, size_t after) {
+  if (after > 64 * before + 4096)
+    fail<DataError>("{} turns a text of {} bytes into one of {} bytes", what, before, after);
+}
+
+/// How many steps an array has, with those of the sequences in it.
+inline size_t count_steps(const nlohmann::json& values, const char* name) {
+  size_t count = values.size();
+  for (const nlohmann::json& value : values)
+    if (const auto inner = value.find(name); inner != value.end() && inner->is_array())
+      count += count_steps(*inner, name);
+  return count;
+}
 
 /// The steps of the array `name`, each read by read(value, where, depth). Throws FileError.
 template <class Base>
@@ -33,7 +45,7 @@ std::vector<std::unique_ptr<Base>> read_steps(const Fields& fields, const char* 
                                               std::unique_ptr<Base> (*read)(const nlohmann::json*, const std::string&,
                                                                             int)) {
   const nlohmann::json& values = fields.array(name);
-  if (depth >= kDeepestSequence || values.size() > kMostSteps)
+  if (depth >= kDeepestSequence || count_steps(values, name) > kMostSteps)
     fail<FileError>("{}: has more than {} steps, or is {} levels deep", fields.where(), kMostSteps, kDeepestSequence);
   std::vector<std::unique_ptr<Base>> steps;
   for (size_t i = 0; i < values.size(); ++i) {

@@ -3,7 +3,14 @@
 #include <bit>
 #include <cstring>
 
+#include "attune/base/fail.h"
+
 namespace attune::huggingface {
+namespace {
+
+constexpr size_t kLongestWay = 1024;  // from the slot of a hash to that of a string; chance makes it a tenth of that
+
+}  // namespace
 
 uint64_t hash_of(std::string_view text) {
   constexpr uint64_t multiplier = 0x9E3779B97F4A7C15;
@@ -49,6 +56,8 @@ void TokenMap::grow(size_t slots) {
 bool TokenMap::insert(std::string_view token, int32_t id) {
   if (2 * (ids_.size() + 1) > slots_.size()) grow(std::bit_ceil(2 * ids_.size() + 16));
   const size_t slot = slot_of(token);
+  if (((slot - hash_of(token)) & (slots_.size() - 1)) > kLongestWay)  // or a file could make this quadratic
+    fail<FileError>("the vocabulary has more than {} tokens that share one place of its hash table", kLongestWay);
   const bool is_new = slots_[slot] < 0;
   if (is_new) {
     slots_[slot] = static_cast<int32_t>(ids_.size());

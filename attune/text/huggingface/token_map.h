@@ -20,6 +20,7 @@ class TokenMap {
   void reserve(size_t expected);
 
   /// Gives the string this id (0 or more). A string that is there already gets the new id; returns whether it was new.
+  /// Throws FileError for a string that very many others leave no place near its own.
   bool insert(std::string_view token, int32_t id);
 
   /// The id of a string, kMissing when there is none.

@@ -90,7 +90,11 @@ Value attribute(const Value& object, std::string_view name) {
 }
 
 Value subscript(const Value& object, const Value& index, Meter& meter) {
-  if (index.text() != nullptr) return attribute(object, *index.text());
+  if (index.text() != nullptr) {
+    meter.charge(index.weight());
+    if (const Dict* dict = object.dict()) meter.charge(dict->entries.size());
+    return attribute(object, *index.text());
+  }
   if (const auto* undefined = object.get<Undefined>())
     fail<DataError>("{} is undefined, an item of it was asked for", undefined->name);
   if (!index.is_integer()) return Value(Undefined{"an item"});

@@ -40,11 +40,15 @@ Value json(const Value& value, const Arguments& arguments, Meter& meter) {
   if (const Value* separators = arguments.find(2, "separators"); separators != nullptr && !separators->is<None>()) {
     const List* list = separators->list();
     if (list == nullptr || list->items.size() != 2) fail<DataError>("tojson: separators needs two texts");
-    style.item_separator = str(list->items[0]);
-    style.key_separator = str(list->items[1]);
+    style.item_separator = written(list->items[0], meter);
+    style.key_separator = written(list->items[1], meter);
+    if (style.item_separator.size() + style.key_separator.size() > 64)
+      fail<DataError>("tojson: the separators have more than 64 bytes");
   }
   style.sort_keys = arguments.flag(3, "sort_keys", false);
-  meter.charge(value.weight() * (2 + std::max(style.indent, int64_t{0}) * value.depth()));
+  // What stands before a separator weighs 4 or more.
+  const auto separators = static_cast<int64_t>(style.item_separator.size() + style.key_separator.size()) / 4;
+  meter.charge(value.weight() * (2 + separators + std::max(style.indent, int64_t{0}) * value.depth()));
   return Value(to_json(value, style));
 }
 
@@ -58,6 +62,7 @@ Value or_default(const Value& value, const Arguments& arguments, Meter&) {
 
 // "a.b.0" of a value
 Value path_of(Value value, std::string_view path, Meter& meter) {
+  meter.charge(path.size());
   while (true) {
     const size_t dot = path.find('.');
     const std::string_view part = path.substr(0, dot);
@@ -139,8 +144,10 @@ Value items(const Value& value, const Arguments&, Meter& meter) {
 Value replace(const Value& value, const Arguments& arguments, Meter& meter) {
   arguments.check("replace", 2, {"old", "new", "count"});
   const int64_t most = arguments.integer(2, "count", -1);
-  meter.charge(value.weight());
-  return Value(replace_all(str(value), str(*arguments.find(0, "old")), str(*arguments.find(1, "new")),
+  const Value* from = arguments.find(0, "old");
+  const Value* to = arguments.find(1, "new");
+  if (from == nullptr || to == nullptr) fail<DataError>("replace: needs old and new");
+  return Value(replace_all(written(value, meter), written(*from, meter), written(*to, meter),
                            most < 0 ? INT64_MAX : most, meter));
 }
 
@@ -150,7 +157,8 @@ Value at_end_of(const Value& value, bool last, Meter& meter) {
   return last ? all.back() : all.front();
 }
 
-Value to_integer(const Value& value, const Arguments& arguments, Meter&) {
+Value to_integer(const Value& value, const Arguments& arguments, Meter& meter) {
+  meter.charge(2 * value.weight());
   if (value.is_number()) {
     if (!(std::abs(value.number()) < 9e18)) fail<DataError>("int: a number is too large");
     return Value(value.is_integer() ? value.integer() : static_cast<int64_t>(value.number()));
@@ -166,7 +174,8 @@ Value to_integer(const Value& value, const Arguments& arguments, Meter&) {
   return Value(number);
 }
 
-Value to_float(const Value& value, const Arguments& arguments, Meter&) {
+Value to_float(const Value& value, const Arguments& arguments, Meter& meter) {
+  meter.charge(2 * value.weight());
   if (value.is_number()) return Value(value.number());
   const Value* otherwise = arguments.find(0, "default");
   double number = otherwise != nullptr && otherwise->is_number() ? otherwise->number() : 0;
@@ -245,7 +254,7 @@ Value indent(const Value& value, const Arguments& arguments, Meter& meter) {
           : std::string(static_cast<size_t>(std::clamp<int64_t>(arguments.integer(0, "width", 4), 0, 256)), ' ');
   const bool blank = arguments.flag(2, "blank", false);
   std::string result = arguments.flag(1, "first", false) ? margin : "";
-  for (const char c : str(value)) {
+  for (const char c : written(value, meter)) {
     if (!result.empty() && result.back() == '\n' && (blank || c != '\n')) {
       meter.charge(margin.size());
       result += margin;
@@ -267,7 +276,10 @@ std::string title(const std::string& text) {
 }
 
 const std::map<std::string_view, Filter>& filters() {
-  static const Filter kLength = [](auto& v, auto&, auto&) { return Value(length_of(v)); };
+  static const Filter kLength = [](auto& v, auto&, auto& m) {
+    if (v.text() != nullptr) m.charge(v.weight());
+    return Value(length_of(v));
+  };
   static const std::map<std::string_view, Filter> all = {
       {"trim", trim},
       {"tojson", json},
@@ -356,8 +368,16 @@ const std::map<std::string_view, Test>& tests() {
       {"le", comparing([](const Value& a, const Value& b) { return !less(b, a); })},
       {"ge", comparing([](const Value& a, const Value& b) { return !less(a, b); })},
       {"in", [](auto& v, auto& a, auto& m) { return contains(other(a), v, m); }},
-      {"lower", [](auto& v, auto&, auto&) { return str(v) == lowercase(str(v)); }},
-      {"upper", [](auto& v, auto&, auto&) { return str(v) == uppercase(str(v)); }},
+      {"lower",
+       [](auto& v, auto&, auto& m) {
+         const std::string text = written(v, m);
+         return text == lowercase(text);
+       }},
+      {"upper",
+       [](auto& v, auto&, auto& m) {
+         const std::string text = written(v, m);
+         return text == uppercase(text);
+       }},
   };
   return all;
 }

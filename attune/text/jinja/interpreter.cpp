@@ -184,6 +184,7 @@ class Interpreter {
         return e.text == "none" ? Value() : Value(e.text == "true");
       case ExpressionKind::name: {
         const Value* found = scope.find(e.text);
+        if (found == nullptr) meter_.charge(e.text.size());
         return found != nullptr ? *found : Value(Undefined{e.text});
       }
       case ExpressionKind::list:
@@ -191,8 +192,12 @@ class Interpreter {
         return Value::list(all(e, 0, scope), e.kind == ExpressionKind::tuple);
       case ExpressionKind::dict:
         return dict(e, scope);
-      case ExpressionKind::attribute:
-        return attribute(argument(0), e.text);
+      case ExpressionKind::attribute: {
+        const Value object = argument(0);
+        meter_.charge(e.text.size());
+        if (const Dict* dict = object.dict()) meter_.charge(dict->entries.size());
+        return attribute(object, e.text);
+      }
       case ExpressionKind::subscript: {
         const Value object = argument(0);
         return subscript(object, argument(1), meter_);
@@ -300,6 +305,8 @@ class Interpreter {
 
   Value call_macro(const Macro& macro, const Arguments& given) {
     const Level level(*this);
+    meter_.charge_items(macro.parameters.size());
+    meter_.charge(given.named.size() * macro.parameters.size());
     if (given.positional.size() > macro.parameters.size())
       fail<DataError>("macro {} takes {} arguments, found {}", macro.name, macro.parameters.size(),
                       given.positional.size());

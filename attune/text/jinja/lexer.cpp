@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, 26> kOperations = {"//", "**", "==", "!="
                                                           "/",  "%",  "~",  ">",  "<",  "=",  ".", ":", "|",
                                                           ",",  ";",  "(",  ")",  "[",  "]",  "{", "}"};
 
+constexpr size_t kLongestName = 256;  // to look a name up and to keep it counts as one step
+
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -159,6 +161,7 @@ class Lexer {
     if (is_name(c)) {
       size_t end = position_;
       while (end < source_.size() && is_name(source_[end])) ++end;
+      if (end - position_ > kLongestName) fail_here("a name has more than " + std::to_string(kLongestName) + " bytes");
       add(TokenKind::name, source_.substr(position_, end - position_));
       return advance(end);
     }

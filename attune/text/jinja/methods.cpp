@@ -14,6 +14,12 @@ namespace {
 using Method = std::function<Value(const std::string& text, const Arguments& arguments, Meter& meter)>;
 
 constexpr int64_t kAll = INT64_MAX;
+constexpr size_t kMostParts = static_cast<size_t>(kMostWork / 32);  // more of them could not be paid
+
+void add_part(std::vector<std::string>& parts, std::string_view part) {
+  if (parts.size() >= kMostParts) fail<DataError>("a text has more than {} parts", kMostParts);
+  parts.emplace_back(part);
+}
 
 // Finding costs a product of both lengths at worst.
 void charge_search(std::string_view text, std::string_view part, Meter& meter) {
@@ -40,7 +46,7 @@ std::vector<std::string> split_at_spaces(const std::string& text, int64_t most) 
       parts.push_back(strip(rest, nullptr, false, true));
       return parts;
     }
-    parts.emplace_back(word);
+    add_part(parts, word);
   }
   return parts;
 }
@@ -50,7 +56,7 @@ std::vector<std::string> split_at(std::string_view text, std::string_view separa
   size_t begin = 0;
   for (size_t at = text.find(separator); at != std::string_view::npos && static_cast<int64_t>(parts.size()) < most;
        at = text.find(separator, begin)) {
-    parts.emplace_back(text.substr(begin, at - begin));
+    add_part(parts, text.substr(begin, at - begin));
     begin = at + separator.size();
   }
   parts.emplace_back(text.substr(begin));
@@ -62,7 +68,7 @@ std::vector<std::string> split_from_end(std::string_view text, std::string_view 
   while (static_cast<int64_t>(parts.size()) < most) {
     const size_t at = text.rfind(separator);
     if (at == std::string_view::npos) break;
-    parts.emplace_back(text.substr(at + separator.size()));
+    add_part(parts, text.substr(at + separator.size()));
     text = text.substr(0, at);
   }
   parts.emplace_back(text);
@@ -97,7 +103,8 @@ Value split_lines(const std::string& text, const Arguments& arguments, Meter& me
 template <class Matches>
 Value matches_any(std::string_view what, const Arguments& arguments, Matches matches) {
   arguments.check(what, 1, {"prefix"});
-  const Value& wanted = arguments.positional.at(0);
+  if (arguments.positional.empty()) fail<DataError>("{}: takes no named arguments", what);
+  const Value& wanted = arguments.positional[0];
   const auto one = [&](const Value& value) {
     if (value.text() == nullptr) fail<DataError>("{}: needs a text, found {}", what, value.type_name());
     return matches(*value.text());
@@ -117,9 +124,10 @@ Value find(const std::string& text, const Arguments& arguments, bool from_end, M
 
 Value join(const std::string& text, const Arguments& arguments, Meter& meter) {
   arguments.check("join", 1, {"iterable"});
+  if (arguments.positional.empty()) fail<DataError>("join: takes no named arguments");
   std::string result;
   bool first = true;
-  for (const Value& item : items_of(arguments.positional.at(0), meter)) {
+  for (const Value& item : items_of(arguments.positional[0], meter)) {
     if (item.text() == nullptr) fail<DataError>("join: needs texts, found {}", item.type_name());
     meter.charge(text.size() + item.text()->size());
     result += (first ? "" : text) + *item.text();

@@ -242,9 +242,11 @@ bool equal(const Value& a, const Value& b) {
     return a.list()->is_tuple == b.list()->is_tuple && std::ranges::equal(a.list()->items, b.list()->items, equal);
   if (a.dict() != nullptr && b.dict() != nullptr) {
     if (a.dict()->entries.size() != b.dict()->entries.size()) return false;
+    std::map<std::string_view, const Value*> others;
+    for (const auto& [key, value] : b.dict()->entries) others.emplace(key, &value);
     return std::ranges::all_of(a.dict()->entries, [&](const auto& entry) {
-      const Value* other = b.dict()->find(entry.first);
-      return other != nullptr && equal(entry.second, *other);
+      const auto other = others.find(entry.first);
+      return other != others.end() && equal(entry.second, *other->second);
     });
   }
   if (a.is<Namespace*>() && b.is<Namespace*>()) return *a.get<Namespace*>() == *b.get<Namespace*>();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "attune/base/file.h"
@@ -172,6 +173,67 @@ TEST(HuggingFaceTokenizers, ALongReplacementAtTheStartTakesTheSpaceInFront) {
   EXPECT_EQ(ids_of(file("``", "q"), "``hi"), (Ids{1, 2, 3}));
   EXPECT_EQ(ids_of(file("``", "xq"), "``hi"), (Ids{4, 1, 2, 3}));
   EXPECT_EQ(ids_of(file("h", "xq"), "hi"), (Ids{0, 4, 1, 3}));
+}
+
+json small_model() {
+  return {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", {{"?", 0}, {"a", 1}}}};
+}
+
+// A hostile file: 2 KiB of steps that would write 2^41 bytes for one character.
+TEST(HuggingFaceTokenizers, StepsThatMultiplyATextAreAnError) {
+  const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const json replace = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(256, 'a')}};
+  const json file = {{"model", small_model()},
+                     {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", std::vector<json>(40, bytes)}}},
+                     {"decoder", {{"type", "Sequence"}, {"decoders", std::vector<json>(5, replace)}}}};
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", file.dump());
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(message_of<DataError>([&] { tokenizer->encode("\u00e9"); }),
+            "pre-tokenization turns a text of 2 bytes into one of 8192 bytes");
+  EXPECT_EQ(message_of<DataError>([&] { tokenizer->decode(Ids{1}); }),
+            "decoding turns a text of 2 bytes into one of 65537 bytes");
+}
+
+TEST(HuggingFaceTokenizers, StepsOfSequencesWithinSequencesCount) {
+  const json step = {{"type", "Whitespace"}};
+  const json inner = {{"type", "Sequence"}, {"pretokenizers", std::vector<json>(8, step)}};
+  const json outer = {{"type", "Sequence"}, {"pretokenizers", std::vector<json>(8, inner)}};
+  EXPECT_EQ(error_of(json{{"model", small_model()}, {"pre_tokenizer", outer}}.dump()),
+            "tokenizer.json: pre_tokenizer: has more than 64 steps, or is 8 levels deep");
+}
+
+// The table: four bytes with the size of its trie, a trie of one unit, and 259 times x.
+TEST(HuggingFaceTokenizers, ALongReplacementInATableIsRefused) {
+  std::string table = "BAAAAAAAAAB4";
+  for (int i = 0; i < 86; ++i) table += "eHh4";
+  const json normalizer = {{"type", "Precompiled"}, {"precompiled_charsmap", table}};
+  EXPECT_EQ(
+      error_of(json{{"model", small_model()}, {"normalizer", normalizer}}.dump()),
+      "tokenizer.json: normalizer.precompiled_charsmap: has a replacement of 259 bytes, at most 256 are accepted");
+}
+
+TEST(HuggingFaceTokenizers, AddedTokensThatGrowWhenTheyAreNormalizedAreRefused) {
+  const json normalizer = {{"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", std::string(256, 'y')}};
+  const json file = {{"added_tokens", json::array({json{{"content", std::string(1000, 'x')}}})},
+                     {"model", small_model()},
+                     {"normalizer", normalizer}};
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", file.dump());
+  EXPECT_EQ(message_of<DataError>([&] { load_tokenizer(folder.path()); }),
+            "normalization turns added tokens of 1000 bytes into 256000 bytes");
+}
+
+// Each space takes the white space before it, which is other spaces that are tokens.
+TEST(HuggingFaceTokenizers, ManyAddedTokensOfWhiteSpaceTakeLinearTime) {
+  const json space = {{"content", " "}, {"lstrip", true}, {"normalized", false}};
+  const json file = {{"added_tokens", json::array({space})}, {"model", small_model()}};
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", file.dump());
+  const auto tokenizer = load_tokenizer(folder.path());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(tokenizer->encode(std::string(1 << 18, ' ')).size(), size_t{1} << 18);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "quadratic time is a minute";
 }
 
 TEST(Folder, VocabJsonNeedsMergesOrPieces) {
