@@ -62,7 +62,7 @@ def calls(code: str) -> Iterator[list[str]]:
     for word in [*lexer, "\n"]:
         if set(word) <= set("|&;()\n"):
             at = next((i for i, w in enumerate(words) if re.fullmatch(r"(\$|.*/)?attune", w)), None)
-            if at is not None and (at == 0 or re.fullmatch(r"\w+=.*|mpirun|(.*/)?time", words[0])):
+            if at is not None and (at == 0 or re.fullmatch(r"\w+=.*|mpirun|torchrun|srun|(.*/)?time", words[0])):
                 yield words[at + 1 :]
             words = []
         else:

@@ -102,7 +102,6 @@ class TerminalObserver final : public TrainingObserver {
   explicit TerminalObserver(bool smoothed) : smoothed_(smoothed) {}
 
   void on_start(const StartReport& report) override {
-    start_step_ = report.step;
     shows_perplexity_ = report.model.architecture != Architecture::encoder_classifier;
     terminal_.message(model_line(report));
     terminal_.message(text_line(report));
@@ -110,8 +109,11 @@ class TerminalObserver final : public TrainingObserver {
   }
 
   void on_step(const StepReport& report) override {
-    if (start_seconds_ < 0) start_seconds_ = report.seconds;
-    if (report.logged || !logged_) logged_ = report;
+    if (start_seconds_ < 0) {  // seconds count from step 0, also in a resumed run: this step's own are not known
+      start_seconds_ = report.seconds;
+      start_step_ = report.step;
+    }
+    if (report.logged || !logged_ || !logged_->logged) logged_ = report;
     ProgressState state{.name = "step",
                         .done = report.step,
                         .total = report.total_steps,
@@ -136,7 +138,7 @@ class TerminalObserver final : public TrainingObserver {
  private:
   Terminal terminal_;
   const bool smoothed_;  // the loss is label-smoothed, so that the negative log likelihood is another number
-  std::optional<StepReport> logged_;
+  std::optional<StepReport> logged_;  // the newest entry of the log; before the first, what would stand there
   int64_t start_step_ = 0;
   double start_seconds_ = -1;
   bool shows_perplexity_ = true;
@@ -253,8 +255,8 @@ int train(const Options& options, const std::shared_ptr<Communicator>& communica
   return status;
 }
 
-// The others wait for a rank that has failed: it says why, and ends them. What fails everywhere is said once, by the
-// first rank; the others give it the time to do so.
+// The others wait for a rank that has failed: it says why, and ends them. What fails everywhere is said first by the
+// first rank; the others give it the time to do so. Over MPI that is the end of them, over TCP they say it too.
 int end_all_ranks(Communicator& communicator, const std::string& message) {
   if (communicator.rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
   const int status = report(fmt::format("rank {}: {}", communicator.rank(), message));
@@ -308,6 +310,7 @@ void add_train(CLI::App& app) {
       "  attune train run.toml --out runs/a --set train.steps=20000 --set model.encoder_attention=latent\n"
       "  attune train --out runs/a --resume\n"
       "  mpirun -n 4 attune train run.toml --out runs/a      # four processes, see docs/scaling.md\n"
+      "  torchrun --no-python --nproc-per-node 4 attune train run.toml --out runs/a       # the same without MPI\n"
       "  attune train --describe-config --set model.architecture=decoder_lm",
       [options] { return run(*options); });
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);

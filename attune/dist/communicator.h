@@ -83,8 +83,8 @@ class Communicator {
   virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) = 0;
 
   virtual int64_t bytes_sent() const = 0;  // by this rank so far
-  /// If the ranks are processes, ends all of them at once, this one with `status`; else the operations that other ranks
-  /// wait for throw.
+  /// Over MPI, ends all processes at once, this one with `status`; else the operations that the ranks wait for throw,
+  /// as do later ones.
   virtual void abort(int status) = 0;
 
   void all_reduce(Numbers x) { start_all_reduce(std::move(x)).wait(); }

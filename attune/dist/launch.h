@@ -2,8 +2,10 @@
 // Decides whether this process is one of several ranks.
 
 #include <memory>
+#include <optional>
 
 #include "attune/dist/communicator.h"
+#include "attune/dist/tcp_run.h"
 
 namespace attune {
 
@@ -11,7 +13,17 @@ namespace attune {
 /// and PMIx set.
 bool started_by_mpi();
 
-/// Returns a communicator over MPI if `ask_for_mpi` or started_by_mpi(), else a single rank that never calls MPI.
+/// The run that the environment describes, as torchrun does: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; within a step
+/// of Slurm's srun and with MASTER_ADDR, SLURM_PROCID and SLURM_STEP_NUM_TASKS stand for the first two. Rank 0 listens
+/// at ATTUNE_MASTER_PORT, else at MASTER_PORT, or at the next port where torchrun itself has taken that one, which it
+/// says by TORCHELASTIC_USE_AGENT_STORE. ATTUNE_RUN_TOKEN and ATTUNE_RENDEZVOUS_SECONDS are TcpRun's token and seconds.
+/// A variable without a value counts as not set; without a size there is no run. Throws ConfigError naming the variable
+/// that is missing or wrong.
+std::optional<TcpRun> tcp_run_of_environment();
+
+/// Returns a communicator over MPI if `ask_for_mpi` or started_by_mpi(), else over TCP if tcp_run_of_environment() has
+/// several ranks, else a single rank that never calls MPI. What torchrun started goes by torchrun's variables, also
+/// where mpirun or srun started torchrun, and so does a build without MPI.
 /// Throws ConfigError if MPI is needed and this build has none, since every process would be a run of its own;
 /// CommunicationError.
 std::unique_ptr<Communicator> make_communicator(bool ask_for_mpi = false);
