@@ -10,7 +10,9 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/device_option.h"
 #include "attune/cli/generation_options.h"
+#include "attune/cli/precision_option.h"
 #include "attune/cli/run_metrics.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -136,25 +138,36 @@ struct Comparison {
   std::vector<ComparedRun> runs;
   std::vector<std::string> differing_keys;
   std::vector<SeedGroup> seeds;
-  std::vector<PairedBootstrap> significance;  // of each run after the first against the first, on the test set
+  BleuTokenizer bleu_tokenizer = BleuTokenizer::v13a;  // of the test set, for all runs
+  std::vector<PairedBootstrap> significance;           // of each run after the first against the first, on the test set
 };
 
-// Translates the test set with the run's model, and counts what BLEU counts.
-void translate_test_set(const CompareCommand& command, const std::vector<std::string>& sources,
-                        const std::vector<std::string>& references, ComparedRun& run) {
+// What a run's model makes of the test set.
+struct TranslatedTestSet {
+  std::vector<std::string> outputs;
+  BleuTokenizer tokenizer;  // that fits the model
+};
+
+TranslatedTestSet translate_test_set(const CompareCommand& command, const SchedulerOptions& scheduling,
+                                     const std::vector<std::string>& sources, const ComparedRun& run) {
   const std::optional<fs::path> model = model_of_run(run.name);
   if (!model) fail<ConfigError>("{}: the run has no model yet, which --source asks for", run.name);
-  const Translator translator = Translator::load(*model);
-  std::vector<std::string> outputs;
+  const Translator translator = Translator::load(*model, scheduling);
+  TranslatedTestSet translated{.outputs = {}, .tokenizer = bleu_tokenizer_for(translator.target_tokenizer())};
   for (const Translation& t : translator.translate(sources, command.generation.for_model(translator)))
-    outputs.push_back(written_text(t.text()));
-  run.counts = bleu_counts(outputs, references, bleu_tokenizer_for(translator.target_tokenizer()));
+    translated.outputs.push_back(written_text(t.text(), "\t"));  // as evaluate
+  return translated;
+}
+
+void count_for_bleu(const TranslatedTestSet& translated, const std::vector<std::string>& references,
+                    BleuTokenizer tokenizer, ComparedRun& run) {
+  run.counts = bleu_counts(translated.outputs, references, tokenizer);
   BleuCounts sum;
   for (const BleuCounts& sentence : run.counts) sum += sentence;
   run.bleu = bleu_of(sum);
 }
 
-void translate_test_set(const CompareCommand& command, std::vector<ComparedRun>& runs) {
+void translate_test_set(const CompareCommand& command, Comparison& comparison) {
   if (command.source.empty() && command.reference.empty()) return;
   if (command.source.empty() || command.reference.empty())
     fail<ConfigError>("--source and --reference belong together");
@@ -163,7 +176,16 @@ void translate_test_set(const CompareCommand& command, std::vector<ComparedRun>&
     fail<DataError>("{} has {} lines but {} has {}", command.source, sources.size(), command.reference,
                     references.size());
   const ThreadScope threads = use_threads(command.generation.threads);
-  for (ComparedRun& run : runs) translate_test_set(command, sources, references, run);
+  const Device device = device_of(command.generation.device);
+  const SchedulerOptions scheduling{.precision = precision_of(command.generation.precision, device), .device = device};
+  std::vector<TranslatedTestSet> translated;
+  for (const ComparedRun& run : comparison.runs)
+    translated.push_back(translate_test_set(command, scheduling, sources, run));
+  // Scores by different tokenizers cannot be compared (Post 2018).
+  if (std::ranges::all_of(translated, [](const auto& set) { return set.tokenizer == BleuTokenizer::none; }))
+    comparison.bleu_tokenizer = BleuTokenizer::none;
+  for (size_t i = 0; i < translated.size(); ++i)
+    count_for_bleu(translated[i], references, comparison.bleu_tokenizer, comparison.runs[i]);
 }
 
 using Row = std::vector<std::string>;
@@ -274,6 +296,7 @@ Json to_json(const CompareCommand& command, const Comparison& comparison) {
     json["seeds"].push_back(std::move(of_group));
   }
   if (!runs.front().bleu) return json;
+  json["bleu_tokenizer"] = comparison.bleu_tokenizer == BleuTokenizer::none ? "none" : "13a";
   json["significance"] = Json::array();
   for (size_t i = 1; i < runs.size(); ++i) {
     const PairedBootstrap& b = comparison.significance[i - 1];
@@ -292,7 +315,7 @@ Comparison compare_runs(const CompareCommand& command) {
   Comparison comparison;
   std::vector<ComparedRun>& runs = comparison.runs;
   for (const std::string& folder : command.runs) runs.push_back(read_run(folder));
-  translate_test_set(command, runs);
+  translate_test_set(command, comparison);
   comparison.differing_keys = differing_keys(runs);
   for (std::vector<size_t> group : groups_of(runs)) {
     if (group.size() < 2) continue;

@@ -35,10 +35,15 @@ std::string text_of(json& object, const char* name, const Line& line) {
   return std::move(found->get_ref<std::string&>());
 }
 
-Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenizer_frames_texts) {
+json object_of(const Line& line) {
   json object = json::parse(line.text, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded() || !object.is_object())
     fail<DataError>("{}: expected one JSON object a line: {{\"{}\": ..., \"{}\": ...}}", line.place, kPrompt, kAnswer);
+  return object;
+}
+
+Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenizer_frames_texts) {
+  json object = object_of(line);
   std::string prompt = text_of(object, kPrompt, line), answer = text_of(object, kAnswer, line);
   if (!tokenizer.keeps_line_ends())
     for (std::string* text : {&prompt, &answer}) std::ranges::replace(*text, '\n', ' ');
@@ -53,6 +58,14 @@ Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenize
   document.ids.insert(document.ids.end(), ids.begin(), ids.end());
   if (eos >= 0) document.ids.push_back(eos);
   return document;
+}
+
+// Calls use(line) for each line that is not empty.
+template <class Use>
+void for_each_line(const std::filesystem::path& file, const TextLimits& limits, Use&& use) {
+  LineReader lines(file, limits);
+  for (std::string line; lines.next(line);)
+    if (!line.empty()) use(Line{line, lines.name() + ":" + std::to_string(lines.line_number())});
 }
 
 }  // namespace
@@ -75,18 +88,24 @@ TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, con
     }
     block.clear();
   };
-  for (const auto& file : files) {
-    LineReader lines(file, options.limits);
-    for (std::string line; lines.next(line);) {
-      if (line.empty()) continue;
-      block.push_back({line, lines.name() + ":" + std::to_string(lines.line_number())});
+  for (const auto& file : files)
+    for_each_line(file, options.limits, [&](Line line) {
+      block.push_back(std::move(line));
       if (block.size() == kBlockLines) flush();
-    }
-  }
+    });
   flush();
   if (documents.documents() == 0)
     fail<DataError>("{}{}: there is no prompt", files[0].string(), files.size() > 1 ? " and the other files" : "");
   return documents;
+}
+
+int64_t answer_bytes(const std::filesystem::path& file) {
+  int64_t bytes = 0;
+  for_each_line(file, {}, [&](const Line& line) {
+    json object = object_of(line);
+    bytes += std::ssize(text_of(object, kAnswer, line));
+  });
+  return bytes;
 }
 
 }  // namespace attune

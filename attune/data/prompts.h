@@ -15,4 +15,7 @@ namespace attune {
 TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                             const TextStreamOptions& options = {});
 
+/// The bytes of all answers of such a file. Throws DataError and FileError as read_prompts().
+int64_t answer_bytes(const std::filesystem::path& file);
+
 }  // namespace attune

@@ -119,7 +119,7 @@ int64_t rounded(double value, int64_t multiple) {
   return multiple * std::max<int64_t>(1, std::llround(value / static_cast<double>(multiple)));
 }
 
-// About three digits, as people write numbers.
+// With two digits, as people write numbers.
 int64_t readable(double value) {
   value = std::min(value, 1e15);
   const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(std::max(value, 1.0))) - 1));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attune/base/fail.h"
+#include "attune/data/prompts.h"
 #include "attune/data/text_stream.h"
 #include "attune/ops/precision.h"
 #include "attune/text/text_file.h"
@@ -52,7 +53,7 @@ FileEvaluation evaluate_file(const OpenedFolder& model, const std::filesystem::p
     fail<ConfigError>("stride {}: needs a number from 1 to the model's context of {}", options.stride, result.context);
   const TokenDocuments documents = documents_of(file, files);
   result.documents = documents.documents();
-  result.bytes = count_bytes(file);
+  result.bytes = files.text_unit == TextUnit::answer ? answer_bytes(file) : count_bytes(file);
   const ProductPrecisionScope precision(options.precision);
   result.loss = evaluate(*files.model, documents, result.stride, {.interrupt = options.interrupt});
   return result;

@@ -17,7 +17,7 @@ struct FileEvaluation {
   TextUnit text_unit = TextUnit::stream;
   int64_t documents = 0, bytes = 0, context = 0, stride = 0;
 
-  /// Of the text as it is in the file: comparable between vocabularies.
+  /// Of the text as it is in the file, of prompts and answers the answers alone: comparable between vocabularies.
   double bits_per_byte() const;
 };
 

@@ -305,10 +305,13 @@ TrainingResult Run::train() {
     // Each is done once for a step, also when the run was interrupted in between.
     if (validates() && validation_is_due(config_.train, state_) && state_.last_validation != state_.step && !validate())
       continue;
-    const bool outdated = saved_step_ == state_.step && saved_validation_ != state_.last_validation;
+    const std::optional<StopReason> reason = limit_reached(config_.train, state_);
+    // Before the checkpoint, which says what is still to be logged.
+    const bool ends_log = reason && state_.window.steps > 0;
+    if (ends_log) log(rate_of(state_.step));
+    const bool outdated = saved_step_ == state_.step && (ends_log || saved_validation_ != state_.last_validation);
     if (outdated || (checkpoint_is_due(config_.train, state_) && saved_step_ != state_.step)) save();
-    if (const auto reason = limit_reached(config_.train, state_)) {
-      if (state_.window.steps > 0) log(rate_of(state_.step));
+    if (reason) {
       if (validates() && state_.last_validation != state_.step && !validate()) continue;
       if (saved_step_ != state_.step || saved_validation_ != state_.last_validation) save();
       TrainingResult finished = result(*reason);

@@ -45,6 +45,16 @@ TEST_F(EvaluateFile, ReadsTheTextAsTheModelWasTrained) {
   }
 }
 
+TEST_F(EvaluateFile, OfPromptsAndAnswersTheAnswersCount) {
+  write_file(folder_ / "text", R"({"prompt": "The old dog", "answer": "sleeps ."})"
+                               "\n\n"
+                               R"({"note": 1, "answer": "A cat", "prompt": "sees it ."})"
+                               "\n");
+  const FileEvaluation found = evaluate_file(model(TextUnit::answer), folder_ / "text");
+  EXPECT_EQ(found.documents, 2);
+  EXPECT_EQ(found.bytes, 13);
+}
+
 TEST_F(EvaluateFile, Refusals) {
   const OpenedFolder folder = model(TextUnit::stream);
   EXPECT_THAT(message_of<ConfigError>([&] { evaluate_file(folder, folder_ / "text", {.stride = -1}); }),

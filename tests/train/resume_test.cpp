@@ -244,6 +244,37 @@ TEST_F(ResumeTest, MayChangeHowLongAndHowFastAndSaysSo) {
       << "the rate ends there";
 }
 
+TEST_F(ResumeTest, WhatTheEndOfARunHasLoggedIsNotLoggedAgain) {
+  config_.train.steps = 12;  // logged every 5: the last entry is of two steps
+  config_.train.valid_every = config_.train.checkpoint_every = 6;
+  train(config_, folder_ / "run");
+  const std::vector<std::string> metrics = metrics_of(folder_ / "run");
+  train(config_, folder_ / "run", true);
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics);
+
+  config_.train.steps = 13;
+  const TrainedRun longer = train(config_, folder_ / "run", true);
+  config_.train.log_every = 1;
+  const TrainedRun whole = train(config_, folder_ / "whole");
+  ASSERT_EQ(longer.seen.steps.size(), 1u);
+  ASSERT_EQ(whole.seen.steps.size(), 13u);
+  EXPECT_EQ(longer.seen.steps[0].loss, whole.seen.steps[12].loss) << "of the new step alone";
+}
+
+TEST_F(ResumeTest, AStopAtTheLastStepIsLoggedOnce) {
+  config_.data.valid_source = config_.data.valid_target = {};
+  config_.train.steps = 12;
+  std::atomic<bool> stop{false};
+  Recorder seen;
+  seen.after_step = [&](const StepReport& report) { stop = report.step == 12; };
+  EXPECT_EQ(Trainer(config_, folder_ / "run", seen, stop).run(false).reason, StopReason::requested);
+  train(config_, folder_ / "run", true);
+  const std::vector<std::string> metrics = metrics_of(folder_ / "run");
+  EXPECT_THAT(metrics.back(), HasSubstr("{\"step\":12,\"loss\":"));
+  train(config_, folder_ / "run", true);
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics);
+}
+
 TEST_F(ResumeTest, AutomaticPrecisionIsChosenOnceForTheWholeRun) {
   config_.train.steps = 2;
   config_.train.precision = PrecisionChoice::automatic;
