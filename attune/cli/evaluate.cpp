@@ -261,8 +261,7 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
 
 /// Refuses options that would do nothing for what is evaluated.
 void check_options(const CLI::App& app, const char* evaluated, std::vector<std::string> known) {
-  for (const char* always : {"--help", "model", "--json", "--device", "--precision", "--threads"})
-    known.emplace_back(always);
+  for (const char* always : {"--help", "model", "--json"}) known.emplace_back(always);
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && std::find(known.begin(), known.end(), option->get_name()) == known.end())
       fail<ConfigError>("{} is not for {}", option->get_name(), evaluated);
@@ -270,7 +269,8 @@ void check_options(const CLI::App& app, const char* evaluated, std::vector<std::
 
 void check_options(const CLI::App& app, Architecture architecture) {
   // The files of a translator have a message of their own.
-  std::vector<std::string> known = {"--data", "--source", "--reference", "--alignments", "--output"};
+  std::vector<std::string> known = {"--data",   "--source", "--reference", "--alignments",
+                                    "--output", "--device", "--precision", "--threads"};
   if (architecture == Architecture::encoder_classifier) {
     known.insert(known.end(), {"--format", "--label-field", "--text-field", "--second-text-field", "--confusion"});
     check_options(app, "a classifier", known);
@@ -278,6 +278,14 @@ void check_options(const CLI::App& app, Architecture architecture) {
     known.emplace_back("--stride");
     check_options(app, "a language model", known);
   }
+}
+
+void check_options_of_hypotheses(const CLI::App& app) {
+  // What names other files has messages of its own.
+  check_options(
+      app, "--hypotheses, which are scored without a model",
+      {"--hypotheses", "--reference", "--bleu-tokenizer", "--lowercase", "--source", "--alignments", "--output",
+       "--data", "--format", "--label-field", "--text-field", "--second-text-field", "--confusion", "--stride"});
 }
 
 int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
@@ -288,6 +296,8 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
     const Architecture architecture = model.emplace(command.model).config().model.architecture;
     check_options(app, architecture);
     if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, *model);
+  } else {
+    check_options_of_hypotheses(app);
   }
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
   for (const char* other : {"--format", "--label-field", "--text-field", "--second-text-field", "--stride"})

@@ -246,7 +246,8 @@ void add_generate(CLI::App& app) {
   command->add_option("--max-tokens", c->max_tokens, "Most tokens of a text [the model's]");
   command->add_option("--seed", c->seed, "The same one gives the same text [the model's]");
   command->add_option("--timeout", c->timeout, "Most seconds of generating; then the texts end as they are");
-  add_repeated_text(*command, "--stop", c->stop, "Text that ends the output before it; may be given several times");
+  add_repeated_text(*command, "--stop", c->stop,
+                    "Text that ends the output and is left out of it; may be given several times");
   command->add_option("--n", c->samples, "Texts for each prompt")->capture_default_str();
   command->add_option("--draft", c->draft,
                       "A smaller model with the same tokens that proposes the next ones: speculative decoding");

@@ -23,7 +23,7 @@ namespace {
 struct InspectCommand {
   std::string what, preset;
   bool json = false, layers = false;
-  std::string attention, target, html = "attention.html";
+  std::string attention, target, html;
 };
 
 struct Inspected {
@@ -238,12 +238,19 @@ int inspect(const InspectCommand& command) {
     fail<ConfigError>("inspect needs a model's folder, a run's configuration or --preset, one of them");
   TextOutput out;
   if (!command.attention.empty()) {
+    if (!command.preset.empty())
+      fail<ConfigError>("--attention needs a model's folder, --preset {} has no weights", command.preset);
     if (!is_folder(command.what)) fail<ConfigError>("--attention needs a model's folder, {} is none", command.what);
-    const AttentionRequest request{.folder = command.what, .text = command.attention, .target = command.target};
-    write_file(command.html, attention_page(view_attention(request)));
-    out.line("wrote " + command.html);
+    if (command.json) fail<ConfigError>("--json: --attention writes an HTML page alone");
+    if (command.layers) fail<ConfigError>("--layers: --attention writes an HTML page alone");
+    const AttentionRequest request{
+        .folder = command.what, .text = command.attention, .target = command.target, .text_name = "--attention"};
+    const std::string file = command.html.empty() ? "attention.html" : command.html;
+    write_file(file, attention_page(view_attention(request)));
+    out.line("wrote " + one_line(file));
   } else {
     if (!command.target.empty()) fail<ConfigError>("--target needs --attention");
+    if (!command.html.empty()) fail<ConfigError>("--html needs --attention");
     const Inspected inspected = read_what(command);
     if (command.json) {
       out.line(summary_json(command, inspected).dump(2, ' ', false, Json::error_handler_t::replace));
@@ -277,7 +284,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--attention", c->attention,
                       "Draw the attention weights for this text, the source of a translation");
   command->add_option("--target", c->target, "Its translation [the model's own, greedy]");
-  command->add_option("--html", c->html, "File for the drawing")->capture_default_str();
+  command->add_option("--html", c->html, "File for the drawing [attention.html]");
 }
 
 }  // namespace attune::cli

@@ -59,7 +59,7 @@ std::string positions_text(const TransformerConfig& c) {
 
 std::string norm_text(const TransformerConfig& c) {
   std::string text = fmt::format("{}, {}", enum_name(c.norm), enum_name(c.norm_form));
-  if (c.norm == NormPlacement::pre && c.final_norm) text += ", final";
+  if (c.norm != NormPlacement::post && c.final_norm) text += ", final";
   if (c.embedding_norm) text += ", of embeddings";
   return text;
 }

@@ -118,11 +118,18 @@ std::string attention_of(const ReportCommand& command, const std::vector<Json>& 
     return fmt::format("<p>{}</p>", model ? "--text names a text to be read." : "There is no model yet.");
   if (read_model_config(*model).architecture == Architecture::encoder_masked_lm)
     return "<p>Its classifiers can be drawn.</p>";
-  const AttentionPage page = view_attention({.folder = model->string(), .text = text, .target = ""});
-  if (page.maps.size() == 1) return draw_attention(page, "", {});
-  std::string pictures;
-  for (const char* kind : {"cross", "encoder", "decoder"}) pictures += draw_attention(page, kind, {}) + "\n";
-  return pictures;
+  const bool given = !command.text.empty();
+  try {
+    const AttentionPage page = view_attention(
+        {.folder = model->string(), .text = text, .target = "", .text_name = given ? "--text" : "the first sample"});
+    if (page.maps.size() == 1) return draw_attention(page, "", {});
+    std::string pictures;
+    for (const char* kind : {"cross", "encoder", "decoder"}) pictures += draw_attention(page, kind, {}) + "\n";
+    return pictures;
+  } catch (const DataError& error) {  // a sample that cannot be shown costs its picture, not the page
+    if (given) throw;
+    return fmt::format("<p>{}; --text names another text.</p>", escape_xml(error.what()));
+  }
 }
 
 int report_run(const ReportCommand& command) {

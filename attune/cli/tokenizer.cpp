@@ -254,11 +254,14 @@ void add_training(CLI::App& parent) {
   command->add_option("--output", c->output, "File for the tokenizer: .model for unigram and bpe, else .json")
       ->required();
   command->add_option("--kind", c->kind, "One of unigram, bpe, whitespace, characters, bytes")->capture_default_str();
-  command->add_option("--vocab-size", c->vocab_size, "Tokens; for whitespace at most, 0: no limit")
+  command->add_option("--vocab-size", c->vocab_size, "unigram, bpe: tokens; whitespace: most tokens, 0: no limit")
       ->capture_default_str();
-  command->add_option("--character-coverage", c->character_coverage, "Share of the characters that get a token")
+  command
+      ->add_option("--character-coverage", c->character_coverage,
+                   "unigram, bpe: share of the characters that get a token")
       ->capture_default_str();
-  command->add_flag("--byte-fallback", c->byte_fallback, "Unknown characters become bytes, for 256 tokens");
+  command->add_flag("--byte-fallback", c->byte_fallback,
+                    "unigram, bpe: unknown characters become bytes, for 256 tokens");
   command->add_option("--min-count", c->min_count, "whitespace: rarer words are unknown")->capture_default_str();
   command->add_option("--subword-marker", c->subword_marker, "whitespace: ends a token that the next continues (@@)");
 }

@@ -59,6 +59,19 @@ TEST_F(CliErrorsTest, UsageErrors) {
               HasSubstr("needs --source and --reference"));
   EXPECT_THAT(refusal(run_attune({"inspect", model_, "--target", "a"})), HasSubstr("needs --attention"));
   EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", " "})), HasSubstr("no tokens"));
+  EXPECT_THAT(refusal(run_attune({"draw", "attention", model_, " "})), HasSubstr("attune: text: the sentence has no"));
+}
+
+TEST_F(CliErrorsTest, OptionsThatWouldDoNothingAreRefused) {
+  EXPECT_THAT(refusal(run_attune({"inspect", model_, "--html", "a.html"})), HasSubstr("--html needs --attention"));
+  for (const char* option : {"--json", "--layers"})
+    EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", "The dog.", option})),
+                HasSubstr(std::string(option) + ": --attention writes an HTML page"));
+  EXPECT_THAT(refusal(run_attune({"inspect", "--preset", "gpt2-124m", "--attention", "The dog."})),
+              HasSubstr("--preset gpt2-124m has no weights"));
+  for (const char* option : {"--beam-size", "--batch-size", "--threads"})
+    EXPECT_THAT(refusal(run_attune({"evaluate", "--hypotheses", text_, "--reference", text_, option, "1"})),
+                HasSubstr(std::string(option) + " is not for --hypotheses"));
 }
 
 TEST_F(CliErrorsTest, AModelThatIsNotThereIsNamed) {

@@ -263,6 +263,9 @@ TEST_F(CliTest, InspectReadsARunConfiguration) {
   EXPECT_EQ(json.at("parameters").at("total"), count_parameters(expected).total());
   EXPECT_EQ(json.at("parameters").at("target_embedding"), 0);
   EXPECT_THAT(output_of({"inspect", config}), HasSubstr("data.vocab_size = 500"));
+  const std::string sandwich = file(
+      "sandwich.toml", {"[model]", "norm = \"sandwich\"", "[data]", "train_source = \"a\"", "train_target = \"b\""});
+  EXPECT_THAT(output_of({"inspect", sandwich}), HasSubstr(", final\n"));
 }
 
 TEST_F(CliTest, AttentionIsDrawnIntoOneFile) {

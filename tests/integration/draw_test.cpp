@@ -124,6 +124,24 @@ TEST(Draw, BlocksShowWhereTheNormStands) {
     EXPECT_THAT(llama, HasSubstr(part));
   EXPECT_THAT(picture({"block", "--preset", "transformer-base-latent"}), HasSubstr("latent of 128"));
   EXPECT_THAT(picture({"block", "--preset", "bert-base"}), HasSubstr("Linear, tanh"));
+  const std::string sandwich = picture({"block", "--set", "model.norm=sandwich"});
+  EXPECT_EQ(count_of(sandwich, ">LayerNorm<"), 12u);
+  EXPECT_THAT(sandwich, HasSubstr("x + norm(sublayer(norm(x)))"));
+  EXPECT_THAT(picture({"block", "--set", "model.architecture=decoder_lm", "--set", "model.parallel_residual=true"}),
+              HasSubstr("both read the layer"));
+}
+
+TEST(Draw, BlocksEndAsTheirModelsDo) {
+  const std::string regression =
+      picture({"block", "--set", "model.architecture=encoder_classifier", "--set", "model.label_scores=none"});
+  EXPECT_THAT(regression, HasSubstr(">number<"));
+  EXPECT_THAT(regression, Not(HasSubstr(">Softmax<")));
+  const TemporaryFolder folder;
+  write_small_embedder(folder / "embedder");
+  const std::string embedder = (folder / "embedder").string(), states = picture({"block", embedder});
+  EXPECT_THAT(states, HasSubstr(">states<"));
+  EXPECT_THAT(states, Not(HasSubstr(">Softmax<")));
+  EXPECT_THAT(no_picture({"block", embedder, "--set", "model.norm=post"}), HasSubstr("is the folder of a model"));
 }
 
 TEST(Draw, AttentionOfAModel) {
@@ -165,6 +183,21 @@ TEST(Draw, MetricsOfRuns) {
   EXPECT_THAT(no_picture({"metrics", b}), HasSubstr("metrics.jsonl:1: needs an object with a whole number \"step\""));
   write_file(folder / "b" / "metrics.jsonl", "hello\n");
   EXPECT_THAT(no_picture({"metrics", b}), HasSubstr("metrics.jsonl:1"));
+}
+
+// Fonts draw an ideograph as wide as it is high.
+TEST(Draw, WideCharactersStayInThePicture) {
+  const TemporaryFolder folder;
+  std::string name;
+  for (int i = 0; i < 30; ++i) name += "字";
+  std::filesystem::copy(source_dir() / "examples/demo.toml", folder / (name + ".toml"));
+  const std::string go = "cd " + folder.path().string() + " && " + attune_binary() + " draw schedule " + name + ".toml";
+  const CommandResult result = run_command({"sh", "-c", go});
+  EXPECT_EQ(result.errors, "");
+  std::smatch width, place;
+  ASSERT_TRUE(std::regex_search(result.output, width, std::regex("viewBox=\"0 0 ([0-9]+) ")));
+  ASSERT_TRUE(std::regex_search(result.output, place, std::regex("<text x=\"([0-9.]+)\"[^>]*>" + name)));
+  EXPECT_GE(std::stod(width[1]), std::stod(place[1]) + 30 * 12);
 }
 
 TEST(Draw, WhatCannotBeDrawnIsSaidInOneLine) {

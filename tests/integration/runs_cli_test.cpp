@@ -104,6 +104,28 @@ TEST_F(RunsCliTest, OneNameForEachQuantity) {
   EXPECT_THAT(unsmoothed, Not(HasSubstr("nll"))) << "it would be the same number";
 }
 
+// Before the log has a line, the figure of training is the mean of all steps so far, not the first step's.
+TEST_F(RunsCliTest, AValidationStandsBesideTheStepsBeforeIt) {
+  const auto validation = [](const std::string& name, const std::string& every) {
+    for (const std::string& line : split_lines(train_run(name, {"--set", "train.log_every=" + every}).errors))
+      if (line.starts_with("step 3: validation loss ")) return line;
+    return std::string();
+  };
+  const std::string logged = validation("logged", "3");
+  EXPECT_THAT(logged, HasSubstr(" (training "));
+  EXPECT_EQ(validation("unlogged", "100"), logged);
+}
+
+TEST_F(RunsCliTest, TheTimeLeftIsSaidOnceAStepHasBeenTimed) {
+  const std::vector<std::string> lines = split_lines(train_run("timed", {"--set", "train.log_every=1"}).errors);
+  for (int step = 1; step < 6; ++step) {
+    const std::string head = fmt::format("step {} of 6  ", step);
+    const auto line = std::ranges::find_if(lines, [&](const std::string& text) { return text.starts_with(head); });
+    ASSERT_NE(line, lines.end()) << head;
+    EXPECT_EQ(line->ends_with(" left"), step > 1) << *line;
+  }
+}
+
 TEST_F(RunsCliTest, TheFolderOfARunStandsForItsModel) {
   EXPECT_EQ(output_of({"translate", run("seed1"), "a b"}), output_of({"translate", run("seed1") + "/model", "a b"}));
   EXPECT_EQ(output_of({"inspect", run("seed1")}), output_of({"inspect", run("seed1") + "/model"}));
@@ -176,6 +198,29 @@ TEST_F(RunsCliTest, CompareTellsWhetherADifferenceMayBeChance) {
               HasSubstr("belong together"));
 }
 
+TEST_F(RunsCliTest, CompareScoresAllRunsByOneTokenizer) {
+  const DataConfig data = reverse_config(*shared_).data;
+  train_run("characters", {"--set", "data.tokenizer_type=characters"});
+  const auto tokenizer_of = [&](const std::string& first, const std::string& second) {
+    return Json::parse(output_of({"compare", run(first), run(second), "--source", data.valid_source[0], "--reference",
+                                  data.valid_target[0], "--samples", "20", "--json"}))["bleu_tokenizer"];
+  };
+  EXPECT_EQ(tokenizer_of("seed1", "seed2"), "none");
+  EXPECT_EQ(tokenizer_of("seed1", "characters"), "13a");
+}
+
+TEST_F(RunsCliTest, CompareTranslatesOnTheDeviceAndInThePrecisionThatAreNamed) {
+  const DataConfig data = reverse_config(*shared_).data;
+  const auto with = [&](const char* option, const char* value) {
+    return run_attune({"compare", run("seed1"), run("seed2"), "--source", data.valid_source[0], "--reference",
+                       data.valid_target[0], option, value});
+  };
+  EXPECT_THAT(refusal(with("--device", "gpu")), HasSubstr("device = gpu: needs cpu, cuda"));
+  EXPECT_THAT(refusal(with("--precision", "float16")), HasSubstr("--precision"));
+  const CommandResult narrow = with("--precision", "bfloat16");
+  EXPECT_EQ(narrow.status, 0) << narrow.errors;
+}
+
 TEST_F(RunsCliTest, CompareCountsCharactersAndTakesTheBestModelOfARunThatHasNotEnded) {
   fs::copy(run("seed1"), folder_ / "für übermorgen", fs::copy_options::recursive);
   fs::remove_all(folder_ / "für übermorgen" / "model");
@@ -231,6 +276,20 @@ TEST_F(RunsCliTest, TheReportIsOnePageOfItsOwn) {
   EXPECT_THAT(page, HasSubstr(fmt::format("<td>memory_mib</td><td>{:.6g}</td>", largest)));
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("src=")), Not(HasSubstr("href="))));
   EXPECT_THAT(refusal(run_attune({"report", folder_ / "none"})), HasSubstr("none"));
+}
+
+TEST_F(RunsCliTest, ASampleThatCannotBeShownLeavesTheReport) {
+  fs::copy(run("seed1"), folder_ / "long", fs::copy_options::recursive);
+  std::string source;
+  for (int i = 0; i < 201; ++i) source += "a ";
+  const Json sample = {{"step", 3}, {"source", source}, {"reference", "a"}, {"translation", "a"}};
+  write_file(folder_ / "long" / "samples.jsonl", sample.dump() + "\n");
+  const std::string file = folder_ / "report.html";
+  output_of({"report", folder_ / "long", "--out", file});
+  EXPECT_THAT(read_file(file), AllOf(HasSubstr("<p>the first sample: the sentence has 201 tokens, at most 200"),
+                                     HasSubstr("Configuration")));
+  EXPECT_THAT(refusal(run_attune({"report", folder_ / "long", "--text", source})),
+              HasSubstr("attune: --text: the sentence has 201 tokens"));
 }
 
 }  // namespace

@@ -212,7 +212,7 @@ void add_bench_attention(CLI::App& bench) {
   command->add_option("--heads", c->heads, "Of the attention")->capture_default_str();
   command->add_option("--d-head", c->d_head, "Dimensions of a head")->capture_default_str();
   command->add_flag("--causal", c->causal, "A query sees no later key");
-  command->add_option("--repeats", c->repeats, "Of which the median is told, after one to warm up")
+  command->add_option("--repeats", c->repeats, "Measurements, after one to warm up; their median is printed")
       ->capture_default_str();
   add_threads(*command, c->threads);
   command->add_flag("--json", c->json, "One JSON object on standard output; sizes in bytes");

@@ -270,7 +270,7 @@ void add_bench_decode(CLI::App& bench) {
                   [b] { return bench_decode(*b); });
   command->add_option("--contexts", b->contexts, "Tokens in the cache [128,512,2048,4096,8192,16384]")->delimiter(',');
   command->add_option("--batch", b->batches, "Rows that are decoded together [1,16]")->delimiter(',');
-  command->add_option("--kinds", b->kinds, "standard, grouped, multi_query, latent [these four], experts")
+  command->add_option("--kinds", b->kinds, "standard, grouped, multi_query, latent, experts [all but experts]")
       ->delimiter(',');
   b->add_options(*command);
   add_device(*command, b->device);
@@ -278,11 +278,13 @@ void add_bench_decode(CLI::App& bench) {
   command->add_option("--latent-dim", b->latent_dim, "Of latent attention")->capture_default_str();
   command->add_option("--rotary-dim", b->rotary_dim, "Of latent attention; 0: sinusoidal positions")
       ->capture_default_str();
-  command->add_option("--experts", b->experts, "In each layer, with standard attention")->capture_default_str();
-  command->add_option("--experts-per-token", b->experts_per_token, "Each of --d-ff over this number")
+  command->add_option("--experts", b->experts, "Experts of each layer of the kind experts")->capture_default_str();
+  command
+      ->add_option("--experts-per-token", b->experts_per_token,
+                   "Experts that a token goes through, each of width --d-ff divided by this number")
       ->capture_default_str();
-  command->add_option("--steps", b->steps, "Of one measurement")->capture_default_str();
-  command->add_option("--repeats", b->repeats, "Of which the median is told, after one to warm up")
+  command->add_option("--steps", b->steps, "Decoding steps of one measurement")->capture_default_str();
+  command->add_option("--repeats", b->repeats, "Measurements, after one to warm up; their median is printed")
       ->capture_default_str();
   command
       ->add_option("--memory", b->memory, "GiB that the caches of all kinds may take together, else a line is left out")

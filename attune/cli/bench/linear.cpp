@@ -81,7 +81,7 @@ void add_bench_linear(CLI::App& bench) {
   size("--rows", o->rows, "Of the input");
   size("--in", o->in, "Numbers of a row");
   size("--out", o->out, "Outputs");
-  size("--rounds", o->rounds, "Of which the median is told");
+  size("--rounds", o->rounds, "Measurements, of which the median is printed");
   add_threads(*command, o->threads);
 }
 

@@ -219,7 +219,7 @@ void add_bench_requests(CLI::App& bench) {
   command->add_option("--fewest-tokens", b->fewest_tokens, "Of a continuation")->capture_default_str();
   command->add_option("--most-tokens", b->most_tokens, "Of a continuation")->capture_default_str();
   b->add_options(*command);
-  command->add_option("--repeats", b->repeats, "Of which the median is told")->capture_default_str();
+  command->add_option("--repeats", b->repeats, "Measurements, of which the median is printed")->capture_default_str();
   command->add_option("--seed", b->seed, "Of arrivals and lengths")->capture_default_str();
   add_threads(*command, b->threads);
   command->add_flag("--json", b->json, "One JSON object on standard output");

@@ -31,16 +31,16 @@ PackedTokens one_sequence(const std::vector<int32_t>& ids) {
   return pack_tokens(ids, {0, static_cast<int32_t>(ids.size())});
 }
 
-void check_shown(const char* option, size_t tokens) {
-  if (tokens == 0) fail<DataError>("{}: the sentence has no tokens", option);
+void check_shown(const std::string& name, size_t tokens) {
+  if (tokens == 0) fail<DataError>("{}: the sentence has no tokens", name);
   if (tokens > most_tokens_shown)
-    fail<DataError>("{}: the sentence has {} tokens, at most {} can be shown", option, tokens, most_tokens_shown);
+    fail<DataError>("{}: the sentence has {} tokens, at most {} can be shown", name, tokens, most_tokens_shown);
 }
 
-std::vector<int32_t> encode_shown(const Tokenizer& tokenizer, const char* option, const std::string& text) {
-  if (!valid_utf8(text)) fail<DataError>("{}: is not valid UTF-8", option);
+std::vector<int32_t> encode_shown(const Tokenizer& tokenizer, const std::string& name, const std::string& text) {
+  if (!valid_utf8(text)) fail<DataError>("{}: is not valid UTF-8", name);
   std::vector<int32_t> ids = tokenizer.encode(text);
-  check_shown(option, ids.size());
+  check_shown(name, ids.size());
   return ids;
 }
 
@@ -59,8 +59,8 @@ AttentionPage view_translation(const AttentionRequest& request) {
   const Translator translator = Translator::load(request.folder);
   const TranslationRequests requests(translator, {});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
-  encode_shown(translator.source_tokenizer(), "--attention", request.text);
-  const std::vector<int32_t> source = requests.encode(request.text, "--attention");
+  encode_shown(translator.source_tokenizer(), request.text_name, request.text);
+  const std::vector<int32_t> source = requests.encode(request.text, request.text_name);
   const std::vector<int32_t> output = request.target.empty()
                                           ? translate_greedily(translator, request.text)
                                           : encode_shown(target_tokenizer, "--target", request.target);
@@ -84,10 +84,10 @@ AttentionPage view_translation(const AttentionRequest& request) {
 
 AttentionPage view_classification(const AttentionRequest& request) {
   const Classifier classifier = Classifier::load(request.folder);
-  encode_shown(classifier.tokenizer(), "--attention", request.text);  // throws where it cannot be shown
+  encode_shown(classifier.tokenizer(), request.text_name, request.text);  // throws where it cannot be shown
   const Encoding read = classifier.encode(request.text);
   if (read.cut > 0)
-    fail<DataError>("--attention: the text is {} tokens longer than the {} that the model reads", read.cut,
+    fail<DataError>("{}: the text is {} tokens longer than the {} that the model reads", request.text_name, read.cut,
                     classifier.max_tokens());
   const std::vector<int32_t>& ids = read.ids;
 
@@ -106,12 +106,13 @@ AttentionPage view_classification(const AttentionRequest& request) {
 
 AttentionPage view_language_model(const AttentionRequest& request) {
   const TextGenerator generator = TextGenerator::load(request.folder);
-  if (!valid_utf8(request.text)) fail<DataError>("--attention: is not valid UTF-8");
+  if (!valid_utf8(request.text)) fail<DataError>("{}: is not valid UTF-8", request.text_name);
   const std::vector<int32_t> ids = generator.encode_prompt(request.text);
-  check_shown("--attention", ids.size());
+  check_shown(request.text_name, ids.size());
   const int64_t context = generator.model().config().context_length;
   if (static_cast<int64_t>(ids.size()) > context)
-    fail<DataError>("--attention: the text has {} tokens, the model's context_length is {}", ids.size(), context);
+    fail<DataError>("{}: the text has {} tokens, the model's context_length is {}", request.text_name, ids.size(),
+                    context);
   const DecoderOutput decoded = generator.model().decode_with_weights(one_sequence(ids));
   const auto shown = pieces(generator.tokenizer(), ids);
   return {.title = "",
@@ -132,7 +133,7 @@ AttentionPage view(const AttentionRequest& request, Architecture architecture) {
     case Architecture::encoder_decoder:
       return view_translation(request);
     default:
-      fail<ConfigError>("--attention: cannot draw a model of architecture \"{}\"; its classifiers can be drawn",
+      fail<ConfigError>("attention of a model of architecture \"{}\" cannot be drawn; its classifiers can be drawn",
                         enum_name(architecture));
   }
 }

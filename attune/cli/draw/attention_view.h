@@ -8,9 +8,10 @@
 namespace attune::cli {
 
 struct AttentionRequest {
-  std::string folder;  // of the model
-  std::string text;    // the source of a translation
-  std::string target;  // its translation; "": the model's own, greedy
+  std::string folder;              // of the model
+  std::string text;                // the source of a translation
+  std::string target;              // its translation; "": the model's own, greedy
+  std::string text_name = "text";  // what errors call the text
 };
 
 /// Returns the weights of one pass over the text; for an encoder_decoder, over the text and its target. Throws

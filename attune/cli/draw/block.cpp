@@ -112,19 +112,20 @@ StackPart feed_forward(const TransformerConfig& c) {
 
 void add_sublayer(Stack& stack, const TransformerConfig& c, const StackPart& sublayer) {
   stack.push_back({.kind = Kind::branch});
-  if (c.norm == NormPlacement::pre) stack.push_back(norm_of(c));
+  if (c.norm != NormPlacement::post) stack.push_back(norm_of(c));
   stack.push_back(sublayer);
+  if (c.norm == NormPlacement::sandwich) stack.push_back(norm_of(c));
   stack.push_back({.kind = Kind::add});
   if (c.norm == NormPlacement::post) stack.push_back(norm_of(c));
 }
 
 void add_embedding(Stack& stack, const TransformerConfig& c, int64_t vocab, const char* input) {
+  const int64_t width = c.embedding_width();
+  std::string detail = fmt::format("{} to {}", vocab > 0 ? std::to_string(vocab) : "vocabulary", width);
+  if (c.scale_embeddings) detail += fmt::format(", times sqrt({})", width);
+  if (width != c.d_model) detail += fmt::format(", projected to {}", c.d_model);
   stack.push_back({.kind = Kind::text, .name = input});
-  stack.push_back({.kind = Kind::box,
-                   .name = "Embedding",
-                   .detail = fmt::format("{} to {}{}", vocab > 0 ? std::to_string(vocab) : "vocabulary", c.d_model,
-                                         c.scale_embeddings ? fmt::format(", times sqrt({})", c.d_model) : ""),
-                   .fill = kEmbedding});
+  stack.push_back({.kind = Kind::box, .name = "Embedding", .detail = detail, .fill = kEmbedding});
   if (is_added(c.positions)) {
     const int64_t longest = c.longest_sequence();
     stack.push_back({.kind = Kind::box,
@@ -144,7 +145,7 @@ void begin_layers(Stack& stack, const TransformerConfig& c) {
 
 void end_layers(Stack& stack, const TransformerConfig& c) {
   stack.push_back({.kind = Kind::frame_end});
-  if (c.norm == NormPlacement::pre && c.final_norm) stack.push_back(norm_of(c));
+  if (c.norm != NormPlacement::post && c.final_norm) stack.push_back(norm_of(c));
 }
 
 void add_prediction(Stack& stack, const TransformerConfig& c, int64_t vocab) {
@@ -180,6 +181,27 @@ Stack decoder_of(const TransformerConfig& config) {
   return stack;
 }
 
+// What makes scores of a classifier's logits; a regression has none.
+void add_label_scores(Stack& stack, LabelScores scores) {
+  if (scores == LabelScores::none) return;
+  stack.push_back(
+      {.kind = Kind::box, .name = scores == LabelScores::sigmoid ? "Sigmoid" : "Softmax", .fill = kSoftmax});
+}
+
+// What the one stack of these architectures gives.
+const char* output_of(const TransformerConfig& c) {
+  switch (c.architecture) {
+    case Architecture::decoder_lm:
+      return "next token";
+    case Architecture::encoder_classifier:
+      return c.is_regression() ? "number" : c.label_scores == LabelScores::sigmoid ? "labels" : "label";
+    case Architecture::encoder:
+      return "states";
+    default:
+      return "hidden tokens";
+  }
+}
+
 // The one stack of the other architectures.
 Stack stack_of(const TransformerConfig& c) {
   const bool causal = c.architecture == Architecture::decoder_lm;
@@ -199,14 +221,11 @@ Stack stack_of(const TransformerConfig& c) {
                      .detail = fmt::format("{} to {}", c.d_model,
                                            c.labels.empty() ? "labels" : fmt::format("{} labels", c.labels.size())),
                      .fill = kProjection});
-    stack.push_back({.kind = Kind::box, .name = "Softmax", .fill = kSoftmax});
-  } else {
+    add_label_scores(stack, c.label_scores);
+  } else if (c.architecture != Architecture::encoder) {
     add_prediction(stack, c, c.vocab);
   }
-  stack.push_back({.kind = Kind::text,
-                   .name = causal                                               ? "next token"
-                           : c.architecture == Architecture::encoder_classifier ? "label"
-                                                                                : "hidden tokens"});
+  stack.push_back({.kind = Kind::text, .name = output_of(c)});
   return stack;
 }
 
@@ -217,16 +236,31 @@ Described described(const BlockCommand& c) {
     return {c.preset, preset_model(find_preset(c.preset))};
   }
   std::error_code ignored;
-  if (std::filesystem::is_directory(c.what, ignored)) return {c.what, open_config(c.what).model};
+  if (std::filesystem::is_directory(c.what, ignored)) {
+    if (!c.set.empty()) fail<ConfigError>("--set changes a configuration, {} is the folder of a model", c.what);
+    return {c.what, open_config(c.what).model};
+  }
   return {c.what.empty() ? "The default model" : c.what, read_run_config(c.what, c.set).model};
+}
+
+const char* formula_of(NormPlacement norm) {
+  switch (norm) {
+    case NormPlacement::pre:
+      return "pre-norm: x + sublayer(norm(x))";
+    case NormPlacement::post:
+      return "post-norm: norm(x + sublayer(x))";
+    case NormPlacement::sandwich:
+      return "sandwich-norm: x + norm(sublayer(norm(x)))";
+  }
+  return "";
 }
 
 std::string draw_block(const BlockCommand& command) {
   const auto [name, c] = described(command);
   StackPicture picture{.title = name, .stacks = {}};
-  picture.notes.push_back(
-      fmt::format("{}-norm: {}", enum_name(c.norm),
-                  c.norm == NormPlacement::pre ? "x + sublayer(norm(x))" : "norm(x + sublayer(x))"));
+  picture.notes.emplace_back(formula_of(c.norm));
+  if (c.parallel_residual)
+    picture.notes.emplace_back("attention and feed-forward, drawn one after the other, both read the layer's input x");
   picture.notes.push_back(fmt::format("dropout {} on sublayers, {} on attention weights, {} inside the feed-forward",
                                       c.dropout, c.attention_dropout, c.activation_dropout));
   if (c.architecture == Architecture::encoder_decoder) {

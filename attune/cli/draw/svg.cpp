@@ -33,6 +33,17 @@ size_t characters(std::string_view text) {
   return count;
 }
 
+// Ideographs, kana, Hangul, full-width forms and pictographs are as wide as they are high (Unicode Standard Annex 11).
+bool is_wide(char32_t c) {
+  struct Block {
+    char32_t first, last;
+  };
+  constexpr Block kWide[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},  {0x3041, 0xA4CF}, {0xAC00, 0xD7A3},
+                             {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},  {0xFF01, 0xFF60}, {0xFFE0, 0xFFE6},
+                             {0x1F300, 0x1FAFF}, {0x20000, 0x3FFFD}};
+  return std::ranges::any_of(kWide, [c](const Block& block) { return c >= block.first && c <= block.last; });
+}
+
 using Colour = std::array<double, 3>;
 
 std::string hexadecimal(const Colour& c) {
@@ -185,7 +196,9 @@ std::string escape_xml(std::string_view text) {
 }
 
 double text_width(std::string_view text, double size) {
-  return 0.56 * size * static_cast<double>(characters(text));
+  size_t wide = 0, narrow = 0;
+  for (size_t at = 0; at < text.size();) ++(is_wide(next_code_point(text, at)) ? wide : narrow);
+  return size * (static_cast<double>(wide) + 0.56 * static_cast<double>(narrow));
 }
 
 std::string shortened(std::string_view text, size_t most) {
