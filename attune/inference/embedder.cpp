@@ -7,7 +7,6 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
-#include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
 #include "attune/inference/place_model.h"
@@ -17,8 +16,6 @@
 #include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/encoder_text.h"
-#include "attune/text/limited_tokenizer.h"
-#include "attune/text/tokenizer_files.h"
 #include "attune/text/unicode.h"
 
 namespace attune {
@@ -114,39 +111,20 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision, 
   impl->precision = precision;
   impl->settings = read_embedding_settings(folder);
   std::shared_ptr<Module> model;
-  if (const HubFolder* const hub = opened.hub()) {
-    impl->config = hub->config();
-    impl->tokenizer = limited_tokenizer(load_tokenizers(folder).source, impl->config.vocab);
-    impl->tokenizer_frames_texts = true;
-    switch (impl->config.architecture) {  // with the adapter, where there is one
-      case Architecture::encoder_classifier:
-        model = opened.load_classifier(weights).model;
-        break;
-      case Architecture::encoder_masked_lm:
-        model = opened.load_masked_lm(weights).model;
-        break;
-      case Architecture::encoder:
-        model = opened.load_encoder(weights).model;
-        break;
-      default:
-        model = hub->load(weights);  // is refused below
-    }
+  const auto take = [&](auto files) {  // with the adapter, where there is one
+    impl->config = files.model->config();
+    impl->tokenizer = std::move(files.tokenizer);
+    impl->tokenizer_frames_texts = files.tokenizer_frames_texts;
+    if (opened.hub() == nullptr) impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
+    model = std::move(files.model);
+  };
+  const Architecture architecture = opened.config().model.architecture;
+  if (architecture == Architecture::encoder_classifier) {
+    take(opened.load_classifier(weights));
+  } else if (architecture == Architecture::encoder_masked_lm) {
+    take(opened.load_masked_lm(weights));
   } else {
-    const auto take = [&](auto files) {
-      impl->config = files.model->config();
-      impl->tokenizer = std::move(files.tokenizer);
-      impl->tokenizer_frames_texts = files.tokenizer_frames_texts;
-      impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
-      model = std::move(files.model);
-    };
-    const Architecture architecture = opened.config().model.architecture;
-    if (architecture == Architecture::encoder_classifier) {
-      take(opened.load_classifier(weights));
-    } else if (architecture == Architecture::encoder_masked_lm) {
-      take(opened.load_masked_lm(weights));
-    } else {
-      take(opened.load_encoder(weights));
-    }
+    take(opened.load_encoder(weights));  // refuses what is no encoder
   }
   place_model(*model, device, precision);
   impl->encode = encoder_of(model, folder);

@@ -20,7 +20,7 @@ SamplingRequest sampling_request(const TextGenerator& generator, const GenerateO
   if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};
   if (!sampling.special_tokens)
     for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
-      if (id >= 0 && id != tokenizer.eos_id()) request.never_drawn.push_back(id);
+      if (id >= 0 && id != tokenizer.eos_id() && !request.ends_with(id)) request.never_drawn.push_back(id);
   // The model's vocabulary may be padded: these have no text.
   for (int64_t id = tokenizer.vocab_size(); id < generator.model().config().vocab; ++id)
     request.never_drawn.push_back(static_cast<int32_t>(id));

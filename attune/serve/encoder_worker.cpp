@@ -39,7 +39,12 @@ void EncoderWorker::stop() {
   arrived_.notify_one();
   if (thread_.joinable()) thread_.join();
   const auto stopped = std::make_exception_ptr(HttpError(503, "the server is stopping"));
-  while (auto taken = queue_.next()) taken->first.on_done({}, stopped);
+  Queue left;
+  {
+    const std::lock_guard lock(mutex_);  // somebody may ask for load() meanwhile
+    std::swap(left, queue_);
+  }
+  while (auto taken = left.next()) taken->first.on_done({}, stopped);
 }
 
 void EncoderWorker::add(const std::string& key, std::vector<EncoderRequest> requests) {

@@ -12,9 +12,9 @@ struct Help {
   std::string_view name, text;
 };
 constexpr Help kHelp[] = {
-    {"attune_cache_bytes", "Memory of the caches of decoding that is in use."},
+    {"attune_cache_bytes", "Memory of the caches of decoding, free slots included."},
     {"attune_cache_reserved_bytes", "Memory of the caches that the running requests may need at most."},
-    {"attune_cache_slots_in_use", "Sequences that have a place in the caches."},
+    {"attune_cache_slots_in_use", "Tokens that the caches hold, those of sources included."},
     {"attune_open_requests", "Requests of clients that are not answered."},
     {"attune_queue_requests", "Sentences or texts that wait."},
     {"attune_ready", "Whether requests are taken: 1 or 0."},

@@ -18,13 +18,15 @@
 namespace attune::serve {
 namespace {
 
-// n_best needs as large a beam; the rest is the model's own.
+// n_best needs as large a beam; the rest is the model's own. No field chooses groups: a beam that the model's do not
+// divide has none.
 void set_n_best(const Service& service, TranslateOptions& options, const Translator& translator, int64_t n_best) {
   GenerationConfig generation = options.generation.value_or(translator.generation());
   if (generation.beam_size < n_best) {
     generation.beam_size = n_best;
     generation.beam_groups = 1;
   }
+  if (generation.beam_size % generation.beam_groups != 0) generation.beam_groups = 1;
   if (generation.beam_size > service.config().limits.beam_size)
     refuse_field("beam_size", fmt::format("needs a number up to {}", service.config().limits.beam_size));
   options.generation = generation;
@@ -137,10 +139,10 @@ void read_search(const Service& service, RequestFields& fields, const Translator
   const RequestLimits& limits = service.config().limits;
   GenerationConfig generation = translator.generation();
   generation.beam_size = fields.integer("beam_size", 1, limits.beam_size).value_or(generation.beam_size);
-  generation.length_penalty = fields.number("length_penalty", -100, 100).value_or(generation.length_penalty);
+  generation.length_penalty = fields.number("length_penalty", 0, 10).value_or(generation.length_penalty);
   if (const auto most = fields.integer("max_length", 1, limits.max_tokens)) generation.limit_length(*most);
   generation.no_repeat_ngram_size =
-      fields.integer("no_repeat_ngram_size", 0, 1 << 14).value_or(generation.no_repeat_ngram_size);
+      fields.integer("no_repeat_ngram_size", 0, 64).value_or(generation.no_repeat_ngram_size);
   options.generation = generation;
   set_n_best(service, options, translator, fields.integer("n_best", 1, limits.beam_size).value_or(1));
   options.generation->validate();

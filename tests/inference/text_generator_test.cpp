@@ -176,6 +176,17 @@ TEST(TextGenerator, EosEnds) {
   EXPECT_THAT(text.tokens, ElementsAre(generator.tokenizer().eos_id()));
 }
 
+TEST(TextGenerator, PadEndsATextWhereItIsNamedAmongEosTokens) {
+  const std::shared_ptr<const Tokenizer> tokenizer = characters();
+  auto model = random_lm(small_lm_config(tokenizer->vocab_size()));
+  add_to_bias(*model, tokenizer->pad_id(), 60);
+  const SamplingConfig sampling{.max_tokens = 20, .eos_tokens = {tokenizer->eos_id(), tokenizer->pad_id()}};
+  const TextGenerator generator({std::move(model), tokenizer, sampling, TextUnit::stream});
+  const GeneratedText text = generator.generate("the dog");
+  EXPECT_EQ(text.finish_reason, FinishReason::eos);
+  EXPECT_THAT(text.tokens, ElementsAre(tokenizer->pad_id()));
+}
+
 TEST(TextGenerator, TheContextEndsATextThatDoesNotSlide) {
   const TextGenerator generator = make({.context = 16, .sampling = {.max_tokens = 100}});
   const GeneratedText text = generator.generate("the dog");

@@ -184,6 +184,23 @@ TEST_F(ClassificationRoutes, TextsThatAreTooLongCanBeRefused) {
   EXPECT_EQ(rerank({{"texts", {"a"}}, {"truncation_direction", "Left"}}).status, 422);
 }
 
+// Of a tokenizer that puts nothing around a text, as those that were trained without a post-processor.
+TEST_F(ClassificationRoutes, ATextWithoutTokensIsRefused) {
+  service_.reset();
+  const std::filesystem::path folder = folder_ / "bare";
+  write_small_reranker(folder);
+  Json tokenizer = read_json_file(folder / "tokenizer.json");
+  tokenizer["post_processor"] = nullptr;
+  write_json_file(folder / "tokenizer.json", tokenizer);
+  ServeConfig config;
+  config.models["bare"].folder = folder.string();
+  service_.emplace(config);
+  EXPECT_EQ(predict("bare", "a cat").status, 200);
+  const Answer answer = predict("bare", Json::parse(R"([["a cat"], [" "]])"));
+  EXPECT_EQ(answer.status, 422) << answer.body;
+  EXPECT_THAT(answer.json()["error"].get<std::string>(), HasSubstr("inputs: text 2 has no tokens"));
+}
+
 TEST_F(ClassificationRoutes, InfoSaysWhatRanks) {
   const Json info = service_->get("/info").json();
   for (const Json& model : info["models"]) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 #include <semaphore>
+#include <thread>
 
 #include "attune/base/execution.h"
 #include "attune/base/fail.h"
@@ -127,6 +128,36 @@ TEST(EncoderWorker, WhatIsCancelledEndsWhileItWaits) {
   EXPECT_EQ(ended, results.size());
   EXPECT_LE(computed, 2);
   batches.release(100);
+}
+
+// ThreadSanitizer watches: /metrics may be asked while the server stops.
+TEST(EncoderWorker, ItsLoadMayBeAskedWhileItStops) {
+  constexpr int kTexts = 200;
+  std::counting_semaphore<> computing(0), go_on(0);
+  const auto slow = [&](std::span<const Encoding> texts) {
+    computing.release();
+    go_on.acquire();
+    return lengths(texts);
+  };
+  EncoderWorker worker(slow, {.batch_texts = 1, .threads = 1});
+  std::vector<EncoderRequest> requests;
+  std::atomic<int> ended{0};
+  for (int i = 0; i < kTexts; ++i)
+    requests.push_back({.text = {.ids = {1}, .type_ids = {}}, .on_done = [&](const auto&, const auto&) { ++ended; }});
+  worker.add("", std::move(requests));
+  computing.acquire();
+  std::atomic<bool> stopped{false};
+  std::thread asks([&] {
+    while (!stopped) worker.load();
+  });
+  std::thread stops([&] { worker.stop(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // stop() waits for the text at work
+  go_on.release(kTexts);
+  stops.join();
+  stopped = true;
+  asks.join();
+  EXPECT_EQ(ended, kTexts);
+  EXPECT_EQ(worker.load().waiting, 0);
 }
 
 TEST(Admission, CountsRequestsOfAllAndOfEach) {

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 
+#include "attune/base/error.h"
 #include "attune/base/json_fields.h"
+#include "attune/models/generation_config.h"
 #include "attune/serve/openapi_interfaces.h"
 #include "attune/serve/routes.h"
 
@@ -35,6 +38,23 @@ void expect_references(const Json& json, const Json& document) {
 TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   const Json document = Json::parse(openapi_document());
   expect_references(document, document);
+}
+
+TEST(OpenApi, OptionsOfASearchHaveTheBoundsOfTheSearch) {
+  const Json document = Json::parse(openapi_document());
+  const Json& body = document.at("paths").at("/v1/translate").at("post").at("requestBody");
+  const Json& fields = body.at("content").at("application/json").at("schema").at("properties");
+  GenerationConfig largest, larger;
+  largest.length_penalty = fields.at("length_penalty").at("maximum").get<double>();
+  largest.no_repeat_ngram_size = fields.at("no_repeat_ngram_size").at("maximum").get<int64_t>();
+  EXPECT_NO_THROW(largest.validate());
+  larger.length_penalty = std::nextafter(largest.length_penalty, 1e9);
+  EXPECT_THROW(larger.validate(), ConfigError);
+  larger = {.no_repeat_ngram_size = largest.no_repeat_ngram_size + 1};
+  EXPECT_THROW(larger.validate(), ConfigError);
+  GenerationConfig least;
+  least.length_penalty = fields.at("length_penalty").at("minimum").get<double>();
+  EXPECT_NO_THROW(least.validate());
 }
 
 // As programs read it that check answers: event by event.

@@ -13,6 +13,7 @@
 #include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/io/json_file.h"
 #include "attune/io/text_style_file.h"
 #include "attune/serve/routes.h"
 #include "tests/serve/service_fixture.h"
@@ -236,6 +237,20 @@ TEST(Service, OwnTranslationsHaveScoresAndConstraints) {
   EXPECT_EQ(t.post("/v1/translate", {{"text", "a"}, {"n_best", 1000}}).json()["error"]["param"], "n_best");
 }
 
+TEST(Service, AnyBeamMayBeAskedOfAModelThatSearchesInGroups) {
+  TestService t({}, false);
+  const std::filesystem::path file = t.folder("en-de") / "generation_config.json";
+  Json generation = read_json_file(file);
+  generation["beam_size"] = 4;
+  generation["beam_groups"] = 4;
+  write_json_file(file, generation);
+  t.service->load();
+  for (const int64_t beam : {1, 3, 4, 8}) {
+    const Answer answer = t.post("/v1/translate", {{"text", "the old dog"}, {"beam_size", beam}});
+    EXPECT_EQ(answer.status, 200) << answer.body;
+  }
+}
+
 // Requests that come at random moments have the answers that they have alone.
 TEST(Service, RandomArrivalsChangeNoAnswer) {
   TestService t;
@@ -409,7 +424,8 @@ TEST(Service, MetricsAreThereFromTheStart) {
        {"attune_requests_refused_total{model=\"lm\"} 0\n", "attune_requests_cancelled_total{model=\"en-de\"} 0\n",
         "attune_tokens_out_total{model=\"topics\"} 0\n", "attune_request_seconds_count{model=\"topics\"} 0\n",
         "attune_time_to_first_token_seconds_bucket{model=\"lm\",le=\"+Inf\"} 0\n",
-        "attune_time_per_token_seconds_sum{model=\"lm\"} 0\n"})
+        "attune_time_per_token_seconds_sum{model=\"lm\"} 0\n",
+        "# HELP attune_cache_slots_in_use Tokens that the caches hold"})
     EXPECT_THAT(text, HasSubstr(line));
   t.wait_until_idle();
   const std::string later = t.get("/metrics").body;

@@ -52,7 +52,8 @@ std::vector<int32_t> Beam::text(int64_t row) const {
 CandidateRules Beam::rules(int64_t row) const {
   const GenerationConfig& g = options_.generation;
   CandidateRules rules;
-  if (g.forced_last_token >= 0 && length_ + 1 == limit_)
+  const bool may_end = required_.empty() || required_.complete(in_row(row).phrases);
+  if (g.forced_last_token >= 0 && length_ + 1 == limit_ && may_end)
     return {.wanted = {static_cast<int32_t>(g.forced_last_token)}, .only_wanted = true, .forced = true};
   if (static_cast<size_t>(length_) < prefix_.size())
     return {.wanted = {prefix_[static_cast<size_t>(length_)]},
@@ -296,9 +297,16 @@ std::vector<Hypothesis> Beam::hypotheses() const {
   std::stable_sort(unfinished.begin(), unfinished.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first, a.second.score) > std::pair(b.first, b.second.score);
   });
-  if (!options_.generation.rank_unfinished) std::stable_sort(finished.begin(), finished.end(), worse);
-  for (auto& [bank, h] : unfinished) finished.push_back(std::move(h));
-  if (options_.generation.rank_unfinished) std::stable_sort(finished.begin(), finished.end(), worse);
+  // Those that lack a required phrase come last whatever their scores.
+  const auto lacking =
+      std::ranges::find_if(unfinished, [&](const auto& of_bank) { return of_bank.first < required_.tokens(); });
+  const auto ranked_alike = options_.generation.rank_unfinished ? lacking : unfinished.begin();
+  const auto take = [&](auto begin, auto end) {
+    for (; begin != end; ++begin) finished.push_back(std::move(begin->second));
+  };
+  take(unfinished.begin(), ranked_alike);
+  std::stable_sort(finished.begin(), finished.end(), worse);
+  take(ranked_alike, unfinished.end());
   add(finished);
   return result;
 }

@@ -87,9 +87,11 @@ void SentenceConstraints::validate(const BeamSearchOptions& options, int64_t tar
         fail<ConfigError>("required: a phrase of {} tokens contains one that is banned", phrase.size());
     }
   }
-  const int64_t least = static_cast<int64_t>(prefix.size()) + RequiredPhrases(required).tokens() + 1;
+  const bool forced = options.generation.forced_first_token >= 0;
+  const int64_t least = static_cast<int64_t>(prefix.size()) + RequiredPhrases(required).tokens() + (forced ? 2 : 1);
   if (least > options.generation.max_length)
-    fail<ConfigError>("prefix and required: {} tokens with eos, max_length = {}", least, options.generation.max_length);
+    fail<ConfigError>("prefix and required: {} tokens with eos{}, max_length = {}", least,
+                      forced ? " and forced_first_token" : "", options.generation.max_length);
 }
 
 std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const PackedTokens& source,

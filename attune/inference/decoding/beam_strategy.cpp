@@ -87,7 +87,7 @@ BeamStrategy::BeamStrategy(const DecodingModel& model, DecodingRequest& request)
 
 int64_t BeamStrategy::limit_of(const DecodingModel& model) const {
   const GenerationConfig& g = options_.generation;
-  int64_t least = static_cast<int64_t>(constraints_.prefix.size()) + 1;
+  int64_t least = static_cast<int64_t>(constraints_.prefix.size()) + (g.forced_first_token >= 0 ? 2 : 1);
   for (const auto& phrase : constraints_.required) least += static_cast<int64_t>(phrase.size());
   const int64_t longest =
       source_.empty() ? g.max_length : std::max(g.longest_output(static_cast<int64_t>(source_.size())), least);

@@ -217,6 +217,52 @@ TEST_F(SearchOptions, RequiredPhrasesAreFoundByASmallBeam) {
   EXPECT_GE(finished, 4);
 }
 
+// Also where those that the length limit cuts off rank by their scores alone.
+TEST_F(SearchOptions, OutputsThatLackARequiredPhraseComeLast) {
+  BeamSearchOptions options = options_with(everything(), 1024);
+  options.generation.rank_unfinished = true;
+  const SentenceConstraints constraints{.required = {{4, 6}}};
+  const auto found = beam_search(*model_, pack_sentences({kSource}), options, std::span(&constraints, 1)).at(0);
+  const auto has_phrase = [](const Hypothesis& h) { return contains(h.tokens, {4, 6}); };
+  EXPECT_TRUE(std::is_partitioned(found.begin(), found.end(), has_phrase));
+  const auto lacking = std::find_if_not(found.begin(), found.end(), has_phrase);
+  ASSERT_NE(lacking, found.begin());
+  ASSERT_NE(lacking, found.end());
+  EXPECT_GT(lacking->score, std::prev(lacking)->score) << "the score alone would not rank it last";
+  EXPECT_TRUE(std::is_sorted(found.begin(), lacking,
+                             [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; }));
+  const auto finished = [](const Hypothesis& h) { return h.finished; };
+  EXPECT_FALSE(std::is_partitioned(found.begin(), lacking, finished)) << "those that have it rank together";
+}
+
+// Its tokens have no eos then, as those of all outputs.
+TEST_F(SearchOptions, NoLastTokenIsForcedWhereARequiredPhraseIsLacking) {
+  BeamSearchOptions options = options_with(everything(), 1024);
+  options.generation.forced_last_token = kEos;
+  const SentenceConstraints constraints{.required = {{4, 6}}};
+  const auto found = beam_search(*model_, pack_sentences({kSource}), options, std::span(&constraints, 1)).at(0);
+  size_t lacking = 0;
+  for (const Hypothesis& h : found) {
+    EXPECT_FALSE(contains(h.tokens, {kEos}));
+    if (contains(h.tokens, {4, 6})) continue;
+    EXPECT_FALSE(h.finished);
+    ++lacking;
+  }
+  EXPECT_GT(lacking, 0u);
+}
+
+TEST_F(SearchOptions, AForcedTokenTakesNoRoomOfThePrefix) {
+  const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre, kVocab), 5);
+  token_bias(*model, kEos) += 30;
+  BeamSearchOptions options = options_with({.beam_size = 2, .forced_first_token = 5});
+  options.generation.max_length_ratio = 0.5;  // two tokens, but for the prefix
+  options.generation.max_length_offset = 0;
+  const SentenceConstraints constraints{.prefix = {4, 6, 4, 6}};
+  const auto found = beam_search(*model, pack_sentences({kSource}), options, std::span(&constraints, 1)).at(0).at(0);
+  EXPECT_EQ(found.tokens, (Tokens{5, 4, 6, 4, 6}));
+  EXPECT_TRUE(found.finished);
+}
+
 // The attention of one pass without cache: what every token of the source got, eos of the output included.
 std::vector<double> coverage_of(const Transformer& model, const Tokens& source, const Tokens& output) {
   const NoGrad no_grad;
@@ -328,6 +374,10 @@ TEST_F(SearchOptions, RefusalsNameWhatIsWrong) {
   EXPECT_THAT(refusal(options, {.required = {{}}}), HasSubstr("required: a phrase without tokens"));
   EXPECT_THAT(refusal(options, {.prefix = {4, 4}, .required = {{5, 5}, {6, 6}}}),
               HasSubstr("prefix and required: 7 tokens with eos, max_length = 6"));
+  options.generation.forced_first_token = 5;
+  EXPECT_THAT(refusal(options, {.prefix = {4, 4, 4, 4, 4}}),
+              HasSubstr("prefix and required: 7 tokens with eos and forced_first_token, max_length = 6"));
+  options.generation.forced_first_token = -1;
   EXPECT_THAT(refusal(options, {.required = TokenSequences(65, {4})}), HasSubstr("required: 65 phrases, at most 64"));
   options.banned = {{5, 6}};
   EXPECT_THAT(refusal(options, {.required = {{4, 5, 6}}}), HasSubstr("contains one that is banned"));
