@@ -30,10 +30,9 @@ attune_status failed(attune_status status, const char* message) noexcept {
 
 }  // namespace
 
-attune_status guarded(const std::function<void()>& body) noexcept {
+attune_status status_of_exception() noexcept {
   try {
-    body();
-    return ATTUNE_OK;
+    throw;
   } catch (const Interrupted& e) {
     return failed(ATTUNE_INTERRUPTED, e.what());
   } catch (const ArgumentError& e) {

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -25,8 +24,20 @@ struct attune_interrupt {
 
 namespace attune::c {
 
-/// Calls the body. Returns the status of what it throws, and keeps the message for attune_error_message().
-attune_status guarded(const std::function<void()>& body) noexcept;
+/// In a catch block: the status of the exception, whose message is kept for attune_error_message().
+attune_status status_of_exception() noexcept;
+
+/// Calls the body. Returns the status of what it throws. It takes the body as it is: to make a std::function of it may
+/// need memory, and where there is none, that would throw through the caller's function.
+template <class Body>
+attune_status guarded(const Body& body) noexcept {
+  try {
+    body();
+    return ATTUNE_OK;
+  } catch (...) {
+    return status_of_exception();
+  }
+}
 
 /// A pointer that may not be NULL is.
 class ArgumentError : public Error {

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os import fspath
 from typing import Any, TypedDict, Unpack, overload
 
 from . import _core
@@ -53,7 +54,7 @@ class Classifier:
     """
 
     def __init__(self, model: Path, *, precision: Precision = "float32", device: str = "cpu") -> None:
-        self._classifier = _core.Classifier(str(model), precision, device)
+        self._classifier = _core.Classifier(fspath(model), precision, device)
         self._labels = list(self._classifier.labels)
 
     @property

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from os import fspath
 from typing import Unpack
 
 from . import _core
@@ -23,7 +24,7 @@ class Embedder:
     """
 
     def __init__(self, model: Path, *, precision: Precision = "float32", device: str = "cpu") -> None:
-        self._embedder = _core.Embedder(str(model), precision, device)
+        self._embedder = _core.Embedder(fspath(model), precision, device)
 
     def embed(
         self,

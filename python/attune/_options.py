@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Literal, TypedDict, TypeVar, Union
 
 Path = Union[str, "PathLike[str]"]
@@ -136,7 +136,7 @@ def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def names_of_folders(adapters: Mapping[str, Path] | None) -> dict[str, str]:
     """Adapters as the bindings take them."""
-    return {name: str(folder) for name, folder in (adapters or {}).items()}
+    return {name: fspath(folder) for name, folder in (adapters or {}).items()}
 
 
 def plain(options: Any) -> dict[str, Any]:

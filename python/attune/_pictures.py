@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass
+from os import fspath
 from pathlib import Path as FilePath
 
 from . import _core
@@ -44,7 +45,7 @@ class Curves:
 def attention(model: Path, text: str, target: str = "") -> AttentionPicture:
     """The heat maps of `attune inspect --attention`: a model folder reads a text. `target` is the translation to look
     at, else the model's own."""
-    return AttentionPicture(_core.attention_page(str(model), text, target))
+    return AttentionPicture(_core.attention_page(fspath(model), text, target))
 
 
 def training_curves(*runs: Path, values: tuple[str, ...] = ("loss", "valid_loss")) -> Curves:

@@ -16,9 +16,11 @@ def pipeline(task: str, model: Path) -> Callable[..., list[Any]]:
     """A function of texts that returns dicts as transformers.pipeline() does.
 
     "translation" gives {"translation_text"}, "text-generation" {"generated_text"}, the prompt included unless
-    return_full_text=False, "text-classification" {"label", "score"}, of the best labels with top_k=K. The arguments are
-    those of transformers: max_length and num_beams of a translation; max_new_tokens, do_sample, temperature, top_k,
-    top_p, repetition_penalty and num_return_sequences of a generation. Throws ConfigError for another task.
+    return_full_text=False, "text-classification" {"label", "score"}; with top_k=K a list of the K best labels of each
+    text, with top_k=None of all. The arguments are those of transformers: max_length and num_beams of a translation;
+    max_new_tokens, do_sample, temperature, top_k, top_p, repetition_penalty and num_return_sequences of a generation.
+    stop_strings end a text as well, but are left out of it, where transformers keeps them. Throws ConfigError for
+    another task.
 
     >>> classify = pipeline("text-classification", classification_model)
     >>> sorted(classify("a b")[0])
@@ -31,6 +33,9 @@ def pipeline(task: str, model: Path) -> Callable[..., list[Any]]:
     if task in ("text-classification", "sentiment-analysis"):
         return _classification(Classifier(model))
     raise _core.ConfigError(f'task: is "{task}", needs one of translation, text-generation, text-classification')
+
+
+_NOT_GIVEN: Any = object()
 
 
 def _texts(inputs: str | Sequence[str]) -> list[str]:
@@ -85,11 +90,14 @@ def _generation(generator: TextGenerator) -> Callable[..., list[Any]]:
 
 
 def _classification(classifier: Classifier) -> Callable[..., list[Any]]:
-    def call(inputs: str | Sequence[str], *, top_k: int | None = 1) -> list[Any]:
-        found = []
-        for prediction in classifier.classify(_texts(inputs)):
-            labels = [{"label": label, "score": score} for label, score in prediction.scores.items()]
-            found.append(labels[0] if top_k == 1 else labels[:top_k])
-        return found
+    def call(inputs: str | Sequence[str], *, top_k: int | None = _NOT_GIVEN) -> list[Any]:
+        labels = [
+            [{"label": label, "score": score} for label, score in prediction.scores.items()]
+            for prediction in classifier.classify(_texts(inputs))
+        ]
+        if top_k is _NOT_GIVEN:
+            return [best for best, *_ in labels]
+        found = [of_text[:top_k] for of_text in labels]
+        return found[0] if isinstance(inputs, str) else found
 
     return call

@@ -96,9 +96,11 @@ def _finish(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _work(channel: _Channel[T, R], run: Callable[[Callable[[T], None], _core.Interrupt], R]) -> None:
+def _work(channel: _Channel[T, R], run: Callable[[Callable[[T], None], _core.Interrupt], R], threads: int) -> None:
     try:
-        channel.end(run(channel.put, channel.interrupt), None)
+        with _core.threads(threads):
+            result = run(channel.put, channel.interrupt)
+        channel.end(result, None)
     except BaseException as error:  # the reader gets it
         channel.end(None, error)
 
@@ -117,7 +119,8 @@ class Stream(Generic[T, R]):
 
     def __init__(self, run: Callable[[Callable[[T], None], _core.Interrupt], R], most: int = 0) -> None:
         self._channel: _Channel[T, R] = _Channel(most)
-        self._thread = threading.Thread(target=_work, args=(self._channel, run), name="attune-stream")
+        arguments = (self._channel, run, _core.thread_count())  # as many threads as a call here would have
+        self._thread = threading.Thread(target=_work, args=arguments, name="attune-stream")
         self._thread.start()
 
     @property
@@ -193,9 +196,15 @@ def stream_of(
 
 
 async def in_thread(run: Callable[[_core.Interrupt], R]) -> R:
-    """Awaits a call on another thread. A task that is cancelled ends the call and then itself."""
-    interrupt = _core.Interrupt()
-    call = asyncio.create_task(asyncio.to_thread(run, interrupt))
+    """Awaits a call on another thread, with as many threads as it would have here. A task that is cancelled ends the
+    call and then itself."""
+    interrupt, threads = _core.Interrupt(), _core.thread_count()
+
+    def run_there() -> R:
+        with _core.threads(threads):
+            return run(interrupt)
+
+    call = asyncio.create_task(asyncio.to_thread(run_there))
     try:
         return await asyncio.shield(call)
     except asyncio.CancelledError:

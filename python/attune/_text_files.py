@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import Any
 
 from . import _core
 
+_PAIR = ("source", "target")
 _PROMPT = ("prompt", "answer")
 _LABELLED = ("label", "text")
 _LABELLED_PAIR = ("label", "text", "second_text")
@@ -34,7 +35,8 @@ def write_examples(
     if architecture == "encoder_decoder":
         source, target = folder / f"{kind}.source", folder / f"{kind}.target"
         with _to_write(source) as sources, _to_write(target) as targets:
-            for one, other in examples:
+            for example in examples:
+                one, other = _parts(example, _PAIR)
                 sources.write(_line(one))
                 targets.write(_line(other))
         return {f"{kind}_source": [str(source)], f"{kind}_target": [str(target)]}
@@ -42,7 +44,7 @@ def write_examples(
     first = list(islice(rest, 1))
     examples = chain(first, rest)
     if architecture == "encoder_classifier":
-        is_pair = any(not isinstance(one, str) and len(one) == len(_LABELLED_PAIR) for one in first)
+        is_pair = any(_has_form(one, _LABELLED_PAIR) for one in first)
         form = _LABELLED_PAIR if is_pair else _LABELLED
         path = folder / f"{kind}.jsonl"
         with _to_write(path) as lines:
@@ -60,16 +62,29 @@ def _to_write(path: FilePath) -> Any:
     return open(path, "w", encoding="utf-8", newline="")
 
 
-def _line(text: str) -> str:
+def _has_form(example: Any, form: tuple[str, ...]) -> bool:
+    """Whether it has so many parts in an order: a dict gives its keys, a set any order, a str its characters."""
+    if isinstance(example, (str, bytes, Mapping, Set)) or not isinstance(example, Collection):
+        return False
+    return len(example) == len(form)
+
+
+def _parts(example: Any, form: tuple[str, ...]) -> list[Any]:
+    if not _has_form(example, form):
+        raise _core.DataError(f"{_shown(example)}: an example ({', '.join(form)}) was expected")
+    return list(example)
+
+
+def _line(text: Any) -> str:
+    if not isinstance(text, str):
+        raise _core.DataError(f"{_shown(text)}: a text was expected")
     if "\n" in text or "\r" in text:
         raise _core.DataError(f"an example has a line end: {_shown(text)}")
     return text + "\n"
 
 
 def _json_line(example: Any, form: tuple[str, ...]) -> str:
-    if isinstance(example, str) or len(example) != len(form):
-        raise _core.DataError(f"{_shown(example)}: an example ({', '.join(form)}) was expected")
-    return json.dumps(dict(zip(form, example))) + "\n"
+    return json.dumps(dict(zip(form, _parts(example, form)))) + "\n"
 
 
 def _shown(example: Any) -> str:

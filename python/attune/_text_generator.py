@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path as FilePath
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypedDict, Unpack, overload
@@ -57,7 +57,7 @@ class TextGenerator:
         device: str = "cpu",
         adapters: Mapping[str, Path] | None = None,
     ) -> None:
-        self._folder = str(model)
+        self._folder = fspath(model)
         self._precision = precision
         self._device = device
         self._generator = _core.TextGenerator(self._folder, precision, cache_bytes, device, names_of_folders(adapters))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from os import fspath
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -60,7 +61,7 @@ class Trainer:
         automatic: bool = False,
     ) -> None:
         self.folder = FilePath(folder)
-        file, sections = ("", config) if isinstance(config, Mapping) else (str(config), {})
+        file, sections = ("", config) if isinstance(config, Mapping) else (fspath(config), {})
         if automatic and file:
             raise _core.ConfigError(f"{file}: with automatic, config is a dict of sections")
         chosen = {name: dict(keys) for name, keys in sections.items()}
@@ -155,6 +156,8 @@ class _Bar:
 
     def on_step(self, report: StepReport) -> None:
         self._bar.total = report.total_steps or None
+        if self._bar.n == 0 and report.step > 1:  # resumed: the rate is of what this process does
+            self._bar.n = self._bar.initial = report.step - 1
         self._bar.update(report.step - self._bar.n)
         self._notes["loss"] = f"{report.loss:.3f}"
         self._bar.set_postfix(self._notes)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack, overload
 
 from . import _core
@@ -45,7 +45,7 @@ class Translator:
         device: str = "cpu",
         adapters: Mapping[str, Path] | None = None,
     ) -> None:
-        folders = [str(model)] if isinstance(model, (str, PathLike)) else [str(folder) for folder in model]
+        folders = [fspath(model)] if isinstance(model, (str, PathLike)) else [fspath(folder) for folder in model]
         self._translator = _core.Translator(folders, precision, cache_bytes, device, names_of_folders(adapters))
 
     @property
@@ -149,7 +149,8 @@ class Translator:
         max_batch_size: int | None = None,
     ) -> list[Translation]:
         """translate() with the arguments of ctranslate2.Translator.translate_batch(), for texts in place of tokens.
-        Scores are divided by length ** length_penalty where that is given, as there."""
+        Scores are divided by length ** length_penalty where that is given, as there. A sentence of more than
+        max_input_length tokens is a DataError, where CTranslate2 cuts it."""
         given: dict[str, Any] = {
             "beam_size": beam_size,
             "n_best": num_hypotheses,

@@ -88,6 +88,36 @@ Worker& take_worker() {
   return worker;
 }
 
+// `depth`: how many lists and dicts it is in. A list may have itself as an element.
+Json json_within(nb::handle object, int depth) {
+  constexpr int kMostDepth = JsonLimits{}.depth;
+  if (depth > kMostDepth) fail<ConfigError>("a list or dict is nested more than {} levels deep", kMostDepth);
+  if (object.is_none()) return nullptr;
+  if (nb::isinstance<nb::bool_>(object)) return nb::cast<bool>(object);
+  if (nb::isinstance<nb::int_>(object)) {
+    if (int64_t number = 0; nb::try_cast(object, number)) return number;
+    if (uint64_t number = 0; nb::try_cast(object, number)) return number;
+    fail<ConfigError>("{} has more than 64 bits", nb::cast<std::string>(nb::repr(object)));
+  }
+  if (nb::isinstance<nb::float_>(object)) return nb::cast<double>(object);
+  if (std::string text; nb::isinstance<nb::str>(object) && nb::try_cast(object, text)) return text;
+  if (nb::isinstance<nb::dict>(object)) {
+    Json json = Json::object();
+    for (const auto [key, value] : nb::cast<nb::dict>(object))
+      json[nb::cast<std::string>(nb::str(key))] = json_within(value, depth + 1);
+    return json;
+  }
+  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
+    Json json = Json::array();
+    for (const nb::handle element : object) json.push_back(json_within(element, depth + 1));
+    return json;
+  }
+  if (nb::hasattr(object, "__index__")) return json_within(object.attr("__index__")(), depth + 1);  // NumPy's numbers
+  if (nb::hasattr(object, "__float__")) return nb::cast<double>(object.attr("__float__")());
+  if (nb::hasattr(object, "__fspath__")) return json_within(object.attr("__fspath__")(), depth + 1);
+  fail<ConfigError>("{} is no number, string, list or dict", nb::cast<std::string>(nb::repr(object)));
+}
+
 }  // namespace
 
 CallScope::CallScope() {
@@ -129,30 +159,7 @@ void run_interruptible(std::atomic<bool>& interrupt, const std::function<void()>
 }
 
 Json json_of(nb::handle object) {
-  if (object.is_none()) return nullptr;
-  if (nb::isinstance<nb::bool_>(object)) return nb::cast<bool>(object);
-  if (nb::isinstance<nb::int_>(object)) {
-    if (int64_t number = 0; nb::try_cast(object, number)) return number;
-    if (uint64_t number = 0; nb::try_cast(object, number)) return number;
-    fail<ConfigError>("{} has more than 64 bits", nb::cast<std::string>(nb::repr(object)));
-  }
-  if (nb::isinstance<nb::float_>(object)) return nb::cast<double>(object);
-  if (std::string text; nb::isinstance<nb::str>(object) && nb::try_cast(object, text)) return text;
-  if (nb::isinstance<nb::dict>(object)) {
-    Json json = Json::object();
-    for (const auto [key, value] : nb::cast<nb::dict>(object))
-      json[nb::cast<std::string>(nb::str(key))] = json_of(value);
-    return json;
-  }
-  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
-    Json json = Json::array();
-    for (const nb::handle element : object) json.push_back(json_of(element));
-    return json;
-  }
-  if (nb::hasattr(object, "__index__")) return json_of(object.attr("__index__")());  // NumPy's numbers
-  if (nb::hasattr(object, "__float__")) return nb::cast<double>(object.attr("__float__")());
-  if (nb::hasattr(object, "__fspath__")) return json_of(object.attr("__fspath__")());
-  fail<ConfigError>("{} is no number, string, list or dict", nb::cast<std::string>(nb::repr(object)));
+  return json_within(object, 0);
 }
 
 nb::object object_of(const Json& json) {

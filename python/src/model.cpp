@@ -215,7 +215,6 @@ CrossEntropy PythonModel::loss(const TokenLists& ids, const Indices& labels, con
 void PythonModel::save(const std::filesystem::path& folder) const {
   if (!source_tokenizer) fail<ConfigError>("save: the model has no tokenizer; set model.tokenizer before");
   if (of_hub_) fail<ConfigError>("save: folders of the Hugging Face hub cannot be written again");
-  std::filesystem::create_directories(folder);
   std::visit(
       Overloaded{
           [&](const std::shared_ptr<Transformer>& model) {

@@ -66,8 +66,12 @@ Tensor record_function(const std::string& name, const std::vector<Tensor>& input
                 [function = shared_callable(std::move(backward)), count = inputs.size()](const Tensor& dy) {
                   const nb::gil_scoped_acquire lock;
                   Gradients gradients;
-                  for (const nb::handle g : (*function)(dy))
-                    gradients.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g));
+                  for (const nb::handle g : (*function)(dy)) {
+                    if (!g.is_none() && !nb::isinstance<Tensor>(g))
+                      throw nb::type_error("record: backward needs to return a Tensor or None for each input");
+                    // A copy: later gradients are added to it in place, and an array may have its memory.
+                    gradients.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g).clone());
+                  }
                   if (gradients.size() != count)
                     fail<ShapeError>("backward: returned {} gradients for {} inputs", gradients.size(), count);
                   return gradients;

@@ -35,6 +35,8 @@ std::vector<NamedParameter> parameters_of(nb::handle owner) {
   }
   std::vector<NamedParameter> parameters;
   for (const auto [name, tensor] : nb::cast<nb::dict>(owner)) {
+    if (!nb::isinstance<nb::str>(name) || !nb::isinstance<Tensor>(tensor))
+      throw nb::type_error("Adam: parameters need to be a Model, or a dict of names and tensors");
     parameters.push_back({nb::cast<std::string>(name), &nb::cast<Tensor&>(tensor)});
     if (!requires_gradient(*parameters.back().tensor)) require_gradient(*parameters.back().tensor);
   }

@@ -105,9 +105,13 @@ bool has_columns_together(const Tensor& tensor) {
 }
 
 int get_buffer(PyObject* object, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  if (!nb::inst_ready(object)) {
+    PyErr_SetString(PyExc_BufferError, "a tensor whose __init__ was not called has no values");
+    return -1;
+  }
   const Tensor& tensor = *nb::inst_ptr<Tensor>(object);
   const Format& format = format_of(tensor.dtype());
-  view->obj = nullptr;
   if (!tensor.defined() || format.buffer == nullptr) {
     PyErr_SetString(PyExc_BufferError, "a tensor of bfloat16 has no buffer: use DLPack, or to(\"float32\")");
     return -1;
@@ -205,8 +209,13 @@ void bind_values(nb::class_<Tensor>& tensor) {
           nb::arg("dtype"), "The values in another dtype.")
       .def("copy_from", &Tensor::copy_from, nb::arg("source"), "Replaces the values by those of a tensor like this.")
       .def(
-          "numpy", [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
-          nb::sig("def numpy(self) -> typing.Any"), "A numpy.ndarray on the same memory.")
+          "numpy",
+          [](nb::handle self) {  // of a memoryview: from a tensor without a buffer NumPy makes an array of one object
+            const nb::object view = nb::module_::import_("builtins").attr("memoryview")(self);
+            return nb::module_::import_("numpy").attr("asarray")(view);
+          },
+          nb::sig("def numpy(self) -> typing.Any"),
+          "A numpy.ndarray on the same memory. Throws BufferError for bfloat16.")
       .def(
           "tolist",
           [](nb::handle self) { return nb::module_::import_("builtins").attr("memoryview")(self).attr("tolist")(); },
@@ -248,13 +257,21 @@ with DLPack or a buffer) and copies any other. numpy.asarray(tensor) and torch.f
           "d(loss)/d(self) after backward(), or None.")
       .def_prop_ro("requires_grad", [](const Tensor& self) { return requires_gradient(self); })
       .def(
-          "set_grad", [](const Tensor& self, const Tensor& grad) { set_gradient(self, grad); }, nb::arg("grad"))
+          "set_grad",
+          [](const Tensor& self, const Tensor& grad) {
+            if (grad.shape() != self.shape())
+              fail<ShapeError>("set_grad: expected shape {}, found {}", self.shape().text(), grad.shape().text());
+            set_gradient(self, grad);
+          },
+          nb::arg("grad"))
       .def("clear_grad", [](const Tensor& self) { clear_gradient(self); })
       .def("detach", &Tensor::detach, "The same values without a gradient.")
       .def(
           "backward",
           [](const Tensor& self, const std::optional<Tensor>& cotangent) {
-            unlocked([&] { backward(self, cotangent.value_or(Tensor{})); });
+            // A copy: it may become a leaf's gradient, to which others are added in place, and an array may have its
+            // memory.
+            unlocked([&] { backward(self, cotangent ? cotangent->clone() : Tensor{}); });
           },
           nb::arg("cotangent") = nb::none(),
           "Adds d(self)/d(leaf) to the gradient of every leaf. `cotangent` is d(loss)/d(self), of the shape of self; "

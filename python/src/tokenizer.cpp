@@ -2,6 +2,8 @@
 
 #include "attune/text/tokenizer.h"
 
+#include <system_error>
+
 #include "attune/base/fail.h"
 #include "attune/inference/text_limits.h"
 #include "attune/text/tokenizer_files.h"
@@ -38,7 +40,8 @@ vocabulary.json. A folder with one tokenizer for each side of a translation has 
             if (side != "source" && side != "target")
               fail<ConfigError>("side: is \"{}\", needs one of source, target", side);
             std::shared_ptr<const Tokenizer> tokenizer = unlocked([&]() -> std::shared_ptr<const Tokenizer> {
-              if (!std::filesystem::is_directory(path)) return load_tokenizer(path);
+              std::error_code error;  // what cannot be looked at is no folder, and load_tokenizer() says why
+              if (!std::filesystem::is_directory(path, error)) return load_tokenizer(path);
               const TokenizerPair pair = load_tokenizers(path);
               return side == "source" ? pair.source : pair.target;
             });

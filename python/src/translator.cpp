@@ -35,9 +35,10 @@ void translate_stream(const Translator& translator, const nb::callable& read, co
   TranslationStream stream;
   stream.read = [&](bool wait) {
     const nb::gil_scoped_acquire lock;
+    std::vector<std::string> texts;
+    if (!nb::try_cast(read(wait), texts)) throw nb::type_error("translate_iterable: every sentence needs to be a str");
     std::vector<StreamedSentence> sentences;
-    for (std::string& text : nb::cast<std::vector<std::string>>(read(wait)))
-      sentences.push_back({.text = std::move(text)});
+    for (std::string& text : texts) sentences.push_back({.text = std::move(text)});
     return sentences;
   };
   stream.write = [&](std::vector<Translation> translations) {

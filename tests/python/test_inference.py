@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,10 @@ def test_numbers_and_texts_of_any_size(generator: attune.TextGenerator) -> None:
     assert generator.generate("the dog", seed=np.int64(2), max_tokens=3).text  # type: ignore[arg-type]
     with pytest.raises(attune.ConfigError, match="is no number"):
         generator.generate("the dog", stop=["\udc80"])
+    endless: dict[str, Any] = {}
+    endless["train"] = endless
+    with pytest.raises(attune.ConfigError, match="levels deep"):
+        attune.RunConfig("", endless, "")
     with pytest.raises(attune.ConfigError, match="train.seed"):
         attune.RunConfig("", {"train": {"seed": 2**63}}, "")
     names = ["a\0b", "yes"]
@@ -89,10 +94,20 @@ def test_an_ensemble_is_any_sequence(translator: attune.Translator, hub: Path) -
         assert ensemble.translate("the dog").text == translator.translate("the dog").text
 
 
+def test_a_folder_is_any_path(hub: Path) -> None:
+    folders = {entry.name: entry for entry in os.scandir(hub)}
+    assert attune.Translator(folders["marian"]).generation
+    assert attune.TextGenerator(folders["gpt2"]).generate("the dog", max_tokens=2).tokens
+    assert attune.Classifier(folders["bert-classifier"]).labels
+    assert attune.Embedder(folders["bert-classifier"]).dimension() > 0
+
+
 def test_errors_are_those_of_python_too(translator: attune.Translator, tmp_path: Path) -> None:
     with pytest.raises(OSError) as error:
         attune.Translator(tmp_path / "nothing")
     assert isinstance(error.value, attune.FileError) and isinstance(error.value, attune.Error)
+    with pytest.raises(attune.FileError):
+        attune.Tokenizer("a" * 300)  # too long a name
     with pytest.raises(ValueError):
         translator.translate("a", beam_size=-1)
 
@@ -296,7 +311,11 @@ def test_pipelines_give_what_those_of_transformers_give(hub: Path) -> None:
     assert len(generate(["the", "dog"], max_new_tokens=4, num_return_sequences=2)[1]) == 2
     label = attune.pipeline("text-classification", hub / "bert-classifier")
     assert set(label("the dog")[0]) == {"label", "score"}
-    assert len(label("the dog", top_k=None)[0]) > 1
+    best = label(["the dog", "a house"])
+    assert [set(one) for one in best] == [{"label", "score"}] * 2
+    assert label(["the dog", "a house"], top_k=1) == [[one] for one in best]
+    both = label("the dog", top_k=None)
+    assert len(both) > 1 and both[0] == best[0] and label("the dog", top_k=2) == both[:2]
     with pytest.raises(attune.ConfigError, match="unknown argument 'nonsense'"):
         generate("the dog", nonsense=1)
     with pytest.raises(attune.ConfigError, match="task"):

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import attune
+from attune._streams import in_thread
 
 LONG = {"max_tokens": 100_000, "slide": True, "eos_tokens": [2**20]}  # never ends by itself
 
@@ -85,6 +86,20 @@ def test_two_tasks_share_a_stream(generator: attune.TextGenerator) -> None:
 
     one, other = asyncio.run(share())
     assert sorted(one + other) == list(range(20)) and one and other
+
+
+def test_threads_of_a_block_are_those_of_streams_and_awaited_calls() -> None:
+    def count(put: Callable[[int], None], interrupt: attune.Interrupt) -> int:
+        return attune.thread_count()
+
+    async def awaited() -> int:
+        with attune.threads(1):
+            return await in_thread(lambda interrupt: attune.thread_count())
+
+    with attune.threads(1):
+        stream: attune.Stream[int, int] = attune.Stream(count)
+    assert list(stream) == [] and stream.result == 1
+    assert asyncio.run(awaited()) == 1
 
 
 def test_ctrl_c_in_a_loop_ends_the_work() -> None:
@@ -187,6 +202,9 @@ def test_an_error_of_an_iterable_is_the_loop_s(
     for stream in (translator.translate_iterable(failing()), classifier.classify_iterable(failing())):
         with pytest.raises(KeyError, match="broken"):
             list(stream)
+    numbers: Any = [1, 2]
+    with pytest.raises(TypeError, match="needs to be a str"):
+        list(translator.translate_iterable(numbers))
 
 
 def test_iterables_of_all_models_are_read_ahead_and_by_async_for(

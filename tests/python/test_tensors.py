@@ -78,6 +78,10 @@ def test_what_is_no_tensor_is_refused() -> None:
         attune.Tensor(np.zeros((1,) * 7, dtype=np.float32))
     with pytest.raises(BufferError):
         memoryview(attune.Tensor(np.zeros(2, dtype=np.float32)).to("bfloat16"))  # type: ignore[arg-type]
+    with pytest.raises(BufferError, match="__init__ was not called"):
+        memoryview(attune.Tensor.__new__(attune.Tensor))  # type: ignore[arg-type]
+    with pytest.raises(BufferError, match="bfloat16"):
+        attune.Tensor(np.zeros(2, dtype=np.float32)).to("bfloat16").numpy()
     with pytest.raises(attune.ShapeError):
         ops.matmul(attune.Tensor.zeros([2, 3]), attune.Tensor.zeros([2, 3]))
 
@@ -135,6 +139,30 @@ def test_an_error_of_a_gradient_is_raised() -> None:
     y = ops.record("broken", [leaf], attune.Tensor(np.ones((2, 2))), broken)
     with pytest.raises(KeyError, match="gradient"):
         y.backward()
+
+
+def test_gradients_do_not_write_to_arrays() -> None:
+    """Later gradients are added to the first one, whose memory may be that of the array that it came from."""
+    leaf = attune.Tensor(np.zeros((2, 2)), requires_grad=True)
+    ones = np.ones((2, 2))
+    for _ in range(3):
+        ops.add(leaf, attune.Tensor.zeros([2, 2], "float64")).backward(attune.Tensor(ones))
+    assert leaf.grad is not None and leaf.grad.tolist() == [[3.0, 3.0]] * 2 and ones.sum() == 4
+    leaf.clear_grad()
+    for _ in range(3):
+        ops.record("ones", [leaf], attune.Tensor(np.zeros((2, 2))), lambda dy: [attune.Tensor(ones)]).backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [[3.0, 3.0]] * 2 and ones.sum() == 4
+
+
+def test_what_is_no_gradient_is_refused() -> None:
+    leaf = attune.Tensor(np.zeros((2, 2)), requires_grad=True)
+    array: Any = np.zeros((2, 2))
+    with pytest.raises(TypeError, match="a Tensor or None for each input"):
+        ops.record("array", [leaf], attune.Tensor(array), lambda dy: [array]).backward()
+    with pytest.raises(TypeError, match="a dict of names and tensors"):
+        attune.Adam({"array": array})
+    with pytest.raises(attune.ShapeError, match="set_grad: expected shape"):
+        leaf.set_grad(attune.Tensor.zeros([2, 3], "float64"))
 
 
 def test_no_grad_records_nothing() -> None:

@@ -221,6 +221,13 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         )
     with pytest.raises(attune.DataError, match="line end"):
         attune.Trainer(config(), tmp_path / "run", train_data=[("a\nb", "c")])
+    wrong: Any
+    for wrong in ("ab", {"source": "a", "target": "b"}, {"a", "b"}, ("a", "b", "c"), ("a", None), 5):
+        with pytest.raises(attune.DataError, match="was expected"):
+            attune.Trainer(config(), tmp_path / "run", train_data=[wrong])
+    for wrong in ({"label": "no", "text": "a b"}, 5):
+        with pytest.raises(attune.DataError, match=r"\(label, text\) was expected"):
+            attune.Trainer({"model": {"architecture": "encoder_classifier"}}, tmp_path / "run", train_data=[wrong])
 
 
 def test_a_model_that_was_changed_is_saved(run: attune.Trainer, tmp_path: Path) -> None:
@@ -230,6 +237,8 @@ def test_a_model_that_was_changed_is_saved(run: attune.Trainer, tmp_path: Path) 
     parameter.numpy()[:] += 1
     model.save(tmp_path / "changed")
     assert np.array_equal(np.asarray(attune.Model(tmp_path / "changed").parameters()[name]), np.asarray(parameter))
+    with pytest.raises(attune.FileError):
+        model.save(tmp_path / "changed" / "model.safetensors" / "model")  # in a file
     # The file that was mapped has not changed.
     assert not np.array_equal(np.asarray(attune.Model(run.model_folder).parameters()[name]), np.asarray(parameter))
 
