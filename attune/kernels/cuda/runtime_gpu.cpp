@@ -19,6 +19,7 @@ constexpr int kLeastCapability = 80;  // compute capability 8.0: the oldest that
 struct DeviceState {
   std::once_flag once;
   cudaStream_t stream = nullptr;
+  bool reads_host_in_place = false;  // memory of the host, by the host's page tables (Grace)
 };
 
 DeviceState& state_of(Cuda device) {
@@ -33,6 +34,7 @@ std::string name_of(Cuda device) {
 }
 
 [[noreturn]] void fail_with(Cuda device, std::string_view what, cudaError_t error) {
+  cudaGetLastError();  // it is told here: check_launch() would tell it of the next kernel too
   fail<DeviceError>(
       "device {}: {} failed: {} (the last kernel that was started is {}; with ATTUNE_CUDA_WAIT=1 it is "
       "the one that failed)",
@@ -74,6 +76,10 @@ void prepare(Cuda device) {
   if (major * 10 + minor < kLeastCapability)
     fail<DeviceError>("device {}: has compute capability {}.{}, Attune needs {}.{} or newer", name_of(device), major,
                       minor, kLeastCapability / 10, kLeastCapability % 10);
+  int in_place = 0;
+  check(device, "a question",
+        cudaDeviceGetAttribute(&in_place, cudaDevAttrPageableMemoryAccessUsesHostPageTables, device.index));
+  state_of(device).reads_host_in_place = in_place != 0;
   const int before = use(device);
   check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).stream, cudaStreamNonBlocking));
   cudaMemPool_t pool = nullptr;
@@ -140,10 +146,14 @@ void check_device(Cuda device) {
   std::call_once(state_of(device).once, prepare, device);
 }
 
+// A thread that never chose a device is told the first one, but has no context of it. cuBLASLt needs one, and
+// cudaMallocAsync(), which may be all that comes before a product, makes none.
 int use(Cuda device) {
+  thread_local bool has_context = false;
   int before = 0;
   check(device, "choosing the device", cudaGetDevice(&before));
-  if (before != device.index) check(device, "choosing the device", cudaSetDevice(device.index));
+  if (before != device.index || !has_context) check(device, "choosing the device", cudaSetDevice(device.index));
+  has_context = true;
   return before;
 }
 
@@ -174,6 +184,8 @@ void release(Cuda device, void* memory) noexcept {
 
 void copy_from_host(Cuda device, const void* from, void* to, size_t bytes) {
   copy(device, from, to, bytes, cudaMemcpyHostToDevice);
+  // Elsewhere the driver has a copy of `from` by now. Here the copy may read it later, in the order of the stream.
+  if (state_of(device).reads_host_in_place) synchronize(device);
 }
 void copy_to_host(Cuda device, const void* from, void* to, size_t bytes) {
   copy(device, from, to, bytes, cudaMemcpyDeviceToHost);
