@@ -296,7 +296,7 @@ Json to_json(const CompareCommand& command, const Comparison& comparison) {
     json["seeds"].push_back(std::move(of_group));
   }
   if (!runs.front().bleu) return json;
-  json["bleu_tokenizer"] = comparison.bleu_tokenizer == BleuTokenizer::none ? "none" : "13a";
+  json["bleu_tokenizer"] = name_of(comparison.bleu_tokenizer);
   json["significance"] = Json::array();
   for (size_t i = 1; i < runs.size(); ++i) {
     const PairedBootstrap& b = comparison.significance[i - 1];

@@ -145,8 +145,8 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   }
 
   Evaluation result;
-  const bool words = bleu_tokenizer_for(target_tokenizer) == BleuTokenizer::none;
-  result.tokenizer = !command.bleu_tokenizer.empty() ? command.bleu_tokenizer : words ? "none" : "13a";
+  result.tokenizer =
+      command.bleu_tokenizer.empty() ? name_of(bleu_tokenizer_for(target_tokenizer)) : command.bleu_tokenizer;
   tokenizer_of(result.tokenizer);  // before the work
   {
     const ProductPrecisionScope products(precision);
@@ -172,7 +172,7 @@ Evaluation evaluate_hypotheses(const EvaluateCommand& command) {
   const Lines hypotheses = read_lines(command.hypotheses);
   const std::vector<Lines> references = read_references(command, command.hypotheses, hypotheses);
   Evaluation result;
-  result.tokenizer = command.bleu_tokenizer.empty() ? "13a" : command.bleu_tokenizer;
+  result.tokenizer = command.bleu_tokenizer.empty() ? name_of(BleuTokenizer::v13a) : command.bleu_tokenizer;
   score(command, hypotheses, references, result);
   return result;
 }

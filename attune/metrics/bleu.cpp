@@ -158,6 +158,10 @@ std::string tokenize_13a(std::string_view line) {
   return tokens;
 }
 
+const char* name_of(BleuTokenizer tokenizer) {
+  return tokenizer == BleuTokenizer::none ? "none" : "13a";
+}
+
 BleuTokenizer bleu_tokenizer_for(const Tokenizer& target) {
   return dynamic_cast<const WhitespaceTokenizer*>(&target) ? BleuTokenizer::none : BleuTokenizer::v13a;
 }

@@ -18,6 +18,9 @@ enum class BleuTokenizer {
   v13a,  // mteval-v13a, the tokenizer of WMT and sacreBLEU's default ("13a")
 };
 
+/// As sacreBLEU's signature names it: "none", "13a".
+const char* name_of(BleuTokenizer tokenizer);
+
 /// The tokenizer that fits a model with these target tokens: none for a whitespace vocabulary, whose text has its words
 /// separated already, else 13a.
 BleuTokenizer bleu_tokenizer_for(const Tokenizer& target);
