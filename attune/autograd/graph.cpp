@@ -88,6 +88,8 @@ Tensor gradient(const Tensor& x) {
 
 void set_gradient(const Tensor& x, Tensor gradient) {
   if (!x.node()) fail<ShapeError>("set_gradient: tensor {} requires no gradient", x.shape().text());
+  if (gradient.defined() && gradient.shape() != x.shape())
+    fail<ShapeError>("set_gradient: expected shape {}, found {}", x.shape().text(), gradient.shape().text());
   x.node()->gradient = std::move(gradient);
 }
 

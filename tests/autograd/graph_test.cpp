@@ -47,6 +47,14 @@ TEST(Autograd, SharedGradientsAreNotOverwritten) {
   EXPECT_EQ(gradient(b).data<float>()[0], 1);
 }
 
+TEST(Autograd, AGradientHasTheShapeOfItsTensor) {
+  Tensor x = Tensor::full({2, 3}, 1, {.dtype = DType::f64});
+  require_gradient(x);
+  EXPECT_THROW(set_gradient(x, Tensor::full({3, 2}, 1, {.dtype = DType::f64})), ShapeError);
+  set_gradient(x, Tensor::full({2, 3}, 1, {.dtype = DType::f64}));
+  EXPECT_TRUE(gradient(x).defined());
+}
+
 TEST(Autograd, GradientsAccumulateOverCalls) {
   const Tensor x = leaf(1);
   backward(scale(x, 2));

@@ -161,7 +161,7 @@ def test_what_is_no_gradient_is_refused() -> None:
         ops.record("array", [leaf], attune.Tensor(array), lambda dy: [array]).backward()
     with pytest.raises(TypeError, match="a dict of names and tensors"):
         attune.Adam({"array": array})
-    with pytest.raises(attune.ShapeError, match="set_grad: expected shape"):
+    with pytest.raises(attune.ShapeError, match="set_gradient: expected shape"):
         leaf.set_grad(attune.Tensor.zeros([2, 3], "float64"))
 
 
