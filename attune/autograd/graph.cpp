@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <optional>
 #include <queue>
 #include <unordered_map>
@@ -68,6 +69,17 @@ struct LaterFirst {
 };
 
 }  // namespace
+
+GradientNode::~GradientNode() {
+  std::vector<std::shared_ptr<GradientNode>> rest = std::move(inputs);
+  while (!rest.empty()) {
+    const std::shared_ptr<GradientNode> node = std::move(rest.back());
+    rest.pop_back();
+    if (!node || node.use_count() > 1) continue;
+    std::move(node->inputs.begin(), node->inputs.end(), std::back_inserter(rest));
+    node->inputs.clear();
+  }
+}
 
 void require_gradient(Tensor& x) {
   if (!is_floating(x.dtype()) && x.dtype() != DType::bf16)

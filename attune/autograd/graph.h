@@ -19,6 +19,11 @@ using BackwardFunction = std::function<Gradients(const Tensor& dy)>;
 
 /// A node of the graph. Leaves (parameters) have no `backward` and keep their gradient.
 struct GradientNode {
+  GradientNode() = default;
+  GradientNode(const GradientNode&) = delete;
+  GradientNode& operator=(const GradientNode&) = delete;
+  ~GradientNode();  // without recursion, however long the chain of inputs is
+
   const char* op = "leaf";
   std::vector<std::shared_ptr<GradientNode>> inputs;  // null where no gradient is needed
   BackwardFunction backward;
@@ -34,6 +39,7 @@ bool requires_gradient(const Tensor& x);
 
 /// d(loss)/d(x) after backward(); undefined when the loss does not depend on x.
 Tensor gradient(const Tensor& x);
+/// Replaces it; an undefined `gradient` clears it. Throws ShapeError when `x` requires none or has another shape.
 void set_gradient(const Tensor& x, Tensor gradient);
 void clear_gradient(const Tensor& x);
 

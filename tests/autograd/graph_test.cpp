@@ -136,5 +136,16 @@ TEST(Autograd, ALeafThatAStepUsesTwiceIsCompleteOnce) {
   EXPECT_EQ(calls, 1);
 }
 
+// Recursion would need a stack frame for each operation.
+TEST(Autograd, ALongChainWithoutBackwardIsFreed) {
+  const Tensor x = leaf(1);
+  Tensor y = x;
+  for (int i = 0; i < 300'000; ++i) y = scale(y, 1);
+  const std::weak_ptr<GradientNode> end = y.node();
+  y = {};
+  EXPECT_TRUE(end.expired());
+  EXPECT_TRUE(requires_gradient(x));
+}
+
 }  // namespace
 }  // namespace attune
