@@ -18,15 +18,15 @@ struct SlidingWindow {
   bool operator==(const SlidingWindow&) const = default;
 };
 
-/// |i - j| < stride, or stride divides i - j. Source: Child et al. 2019, section 4.2; the positions of both heads are
-/// merged into one set.
+/// |i - j| < stride, or stride divides i - j. Source: Child et al. 2019, section 4.3; the positions of both heads
+/// are merged into one set, section 5.1.
 struct StridedAttention {
   int64_t stride = 128;
   bool operator==(const StridedAttention&) const = default;
 };
 
 /// i and j lie in the same block of `stride` positions, or j is one of the last `summary` positions of its block (c in
-/// the paper). Source: Child et al. 2019, section 4.2.
+/// the paper). Source: Child et al. 2019, section 4.3.
 struct FixedAttention {
   int64_t stride = 128;
   int64_t summary = 8;

@@ -34,7 +34,7 @@ enum class Initialization {
 };
 enum class EmbeddingInitialization {
   as_matrices,  // like every other matrix
-  normal,       // N(0, 1 / d_model): scaled by sqrt(d_model), embeddings are as large as the positions added to them
+  normal,       // N(0, 1 / width of the table): when they are scaled, they are as large as the positions added to them
 };
 enum class Pooling { first, mean };
 enum class LabelScores {
@@ -71,12 +71,12 @@ struct TransformerConfig {
   double norm_epsilon = 1e-5;
   bool norm_bias = true;           // norms of the variance form have a bias
   bool first_norm = true;          // pre-norm only: a norm before the first layer's self-attention
-  bool final_norm = true;          // pre-norm only: a norm after the last layer of each stack
+  bool final_norm = true;          // not for post-norm: a norm after the last layer of each stack
   bool parallel_residual = false;  // x + attention(norm(x)) + feed_forward(norm(x)), Wang and Komatsuzaki 2021 (GPT-J)
   FeedForwardActivation activation = FeedForwardActivation::relu;
   bool feed_forward_bias = true;
   FeedForwardKind feed_forward = Dense{};
-  bool scale_embeddings = true;  // by sqrt(d_model), section 3.4
+  bool scale_embeddings = true;  // by the root of the width of their table, sqrt(d_model) in section 3.4
   bool embedding_norm = false;   // a norm on the sum of embeddings and positions, Devlin et al. 2019
   /// The width of the tables of embeddings, which is then projected to d_model; 0: d_model, and no projection. In an
   /// encoder it is that of all tables, and their sum is projected, Lan et al. 2020; in a decoder_lm that of tokens

@@ -23,9 +23,10 @@ struct MixtureOfExpertsConfig {
 };
 
 /// MoE(x) = shared(x) + sum over the chosen experts e of w_e(x) FFN_e(x)        [tokens, d_model] -> same
-///   router.weight       [experts, d_model]: scores are softmax(x W^T) or sigmoid(x W^T), always in float32 (or
-///   float64) router.choice_bias  [experts]: no gradient trains it experts.E           linear_1 and linear_2 of each
-///   expert, as in FeedForward shared_experts      a FeedForward, or none
+///   router.weight       [experts, d_model]: scores are softmax(x W^T) or sigmoid(x W^T), in float32 or float64
+///   router.choice_bias  [experts]: no gradient trains it
+///   experts.E           linear_1 and linear_2 of each expert, as in FeedForward
+///   shared_experts      a FeedForward, or none
 /// Each token chooses its experts, see route(), and none is dropped. A batch's rows are put in the order of their
 /// experts, so that each expert is a product with its rows, and experts that nobody chose are not read. Sources:
 /// Shazeer et al. 2017; Fedus et al. 2021, "Switch Transformers"; Dai et al. 2024, "DeepSeekMoE" (shared experts).

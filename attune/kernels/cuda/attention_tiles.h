@@ -85,7 +85,8 @@ struct TensorTiles {
       for (int j = 0; j < kColumns; j += 2) {
         const int c = j * 4 + n;
         const unsigned y[2] = {pair<kTransposedB>(b, c, first + k), pair<kTransposedB>(b, c, first + k + 8)};
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
             "{%0, %1, %2, %3};"
             : "+f"(part.value[0][j]), "+f"(part.value[0][j + 1]), "+f"(part.value[1][j]), "+f"(part.value[1][j + 1])
             : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
