@@ -7,6 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/text/sentence_piece_check.h"
 #include "attune/text/tokenizer.h"
+#include "attune/text/unicode.h"
 
 namespace attune {
 namespace {
@@ -18,6 +19,20 @@ void encode_text(const sentencepiece::SentencePieceProcessor& processor, std::st
   check_text_size(text);
   const auto status = processor.Encode(text, &result);
   if (!status.ok()) fail<DataError>("cannot tokenize a text of {} bytes: {}", text.size(), status.message());
+}
+
+std::string decode(const sentencepiece::SentencePieceProcessor& processor, const std::vector<int>& pieces) {
+  std::string text;
+  const auto status = processor.Decode(pieces, &text);
+  if (!status.ok()) fail<DataError>("cannot join {} pieces to a text: {}", pieces.size(), status.message());
+  return text;
+}
+
+// How often `text` begins with `space`.
+size_t leading(std::string_view space, std::string_view text) {
+  size_t count = 0;
+  for (; text.starts_with(space); text.remove_prefix(space.size())) ++count;
+  return count;
 }
 
 }  // namespace
@@ -51,6 +66,15 @@ void encode(const sentencepiece::SentencePieceProcessor& processor, std::string_
 void encode(const sentencepiece::SentencePieceProcessor& processor, std::string_view text,
             std::vector<std::string>& pieces) {
   encode_text(processor, text, pieces);
+}
+
+void append_text(const sentencepiece::SentencePieceProcessor& processor, std::vector<int>& pieces, std::string& text) {
+  if (pieces.empty()) return;
+  // Most models leave out the space of the first piece, since no text stands before it there.
+  const std::string& first = processor.IdToPiece(pieces.front());
+  if (!text.empty() && leading(kMetaspace, first) > leading(" ", decode(processor, {pieces.front()}))) text += ' ';
+  text += decode(processor, pieces);
+  pieces.clear();
 }
 
 }  // namespace attune

@@ -24,4 +24,7 @@ void encode(const sentencepiece::SentencePieceProcessor& processor, std::string_
 void encode(const sentencepiece::SentencePieceProcessor& processor, std::string_view text,
             std::vector<std::string>& pieces);
 
+/// Appends the text of `pieces`, which go on where `text` ends, and clears them. Throws DataError.
+void append_text(const sentencepiece::SentencePieceProcessor& processor, std::vector<int>& pieces, std::string& text);
+
 }  // namespace attune

@@ -9,8 +9,6 @@
 namespace attune {
 namespace {
 
-constexpr std::string_view kSpace = "\u2581";  // in pieces
-
 int32_t require_special(int id, std::string_view piece, const std::string& name) {
   if (id < 0) fail<FileError>("{}: the model has no {} piece", name, piece);
   return id;
@@ -40,25 +38,15 @@ std::vector<int32_t> SentencePieceTokenizer::encode(std::string_view text) const
 std::string SentencePieceTokenizer::join(const std::vector<int>& ids) const {
   std::string text;
   std::vector<int> pieces;
-  const auto add_pieces = [&] {
-    std::string part;
-    const auto status = processor_->Decode(pieces, &part);
-    if (!status.ok()) fail<DataError>("cannot join {} pieces to a text: {}", pieces.size(), status.message());
-    // SentencePiece leaves out the space of its first piece, which is that of the whole text.
-    const bool begins_word = !pieces.empty() && processor_->IdToPiece(pieces.front()).starts_with(kSpace);
-    if (!text.empty() && begins_word && !part.starts_with(' ')) text += ' ';
-    text += part;
-    pieces.clear();
-  };
   for (const int id : ids) {
     if (!is_special_token(id)) {
       pieces.push_back(id);
       continue;
     }
-    add_pieces();  // SentencePiece would leave the special token out
+    append_text(*processor_, pieces, text);  // SentencePiece would leave the special token out
     text += piece(id);
   }
-  add_pieces();
+  append_text(*processor_, pieces, text);
   return text;
 }
 

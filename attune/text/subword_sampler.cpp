@@ -13,8 +13,6 @@
 namespace attune {
 namespace {
 
-constexpr std::string_view kWordStart = "\xe2\x96\x81";  // U+2581 stands for the space before a word
-
 // Where the characters of a UTF-8 text begin, and its end.
 std::vector<size_t> character_bounds(std::string_view text) {
   std::vector<size_t> bounds;
@@ -96,7 +94,7 @@ std::vector<int32_t> SubwordSampler::sample(std::span<const int32_t> ids, Random
   };
   for (size_t i = 0; i < ids.size(); ++i) {
     const std::string& text = texts_.at(static_cast<size_t>(ids[i]));
-    if (text.empty() || text.starts_with(kWordStart)) end_word(i);
+    if (text.empty() || text.starts_with(kMetaspace)) end_word(i);
     word += text;
     if (!text.empty()) continue;
     result.push_back(ids[i]);

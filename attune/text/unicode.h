@@ -1,6 +1,6 @@
 #pragma once
-// The little of Unicode that metrics need: code points, white space, lower case. All of it is as in Python's `str`,
-// because the metrics reproduce the figures of sacreBLEU, which is written in Python.
+// The little of Unicode that metrics and tokenizers need: code points, white space, lower case. All of it is as in
+// Python's `str`, because the metrics reproduce the figures of sacreBLEU, which is written in Python.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <vector>
 
 namespace attune {
+
+inline constexpr std::string_view kMetaspace = "\u2581";  // stands for a space in SentencePiece's tokens
 
 /// Whether a byte of UTF-8 is inside a character and does not begin one.
 inline bool continues_character(char byte) {

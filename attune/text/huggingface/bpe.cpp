@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <random>
 
 #include "attune/text/huggingface/unicode.h"
 #include "attune/text/unicode.h"
@@ -32,7 +33,11 @@ struct Bpe::Scratch final : Workspace {
   std::string buffer;
 };
 
-MergeTable::MergeTable(size_t expected) : slots_(std::bit_ceil(2 * expected + 2)), mask_(slots_.size() - 1) {}
+MergeTable::MergeTable(size_t expected)
+    : slots_(std::bit_ceil(2 * expected + 2)), mask_(slots_.size() - 1), shift_(64 - std::bit_width(mask_)) {
+  std::random_device random;
+  multiplier_ = uint64_t{random()} << 32 | random() | 1;
+}
 
 void MergeTable::insert(int32_t left, int32_t right, Merge merge) {
   const uint64_t key = key_of(left, right);

@@ -44,13 +44,15 @@ class MergeTable {
   static uint64_t key_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  size_t slot_of(uint64_t key) const { return (key * 0x9E3779B97F4A7C15 >> 20) & mask_; }
+  size_t slot_of(uint64_t key) const { return key * multiplier_ >> shift_; }
   struct Slot {
     uint64_t key = kFree;
     Merge merge;
   };
   std::vector<Slot> slots_;  // a power of two, at most half full
   size_t mask_;
+  int shift_;            // to the highest bits, which depend on all bits of a key
+  uint64_t multiplier_;  // odd and random: no file can choose merges that share a slot
 };
 
 class Bpe final : public Model {

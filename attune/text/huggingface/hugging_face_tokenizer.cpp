@@ -6,6 +6,7 @@
 #include "attune/base/file.h"
 #include "attune/text/huggingface/unicode.h"
 #include "attune/text/text_file.h"
+#include "attune/text/unicode.h"
 
 namespace attune::huggingface {
 namespace {

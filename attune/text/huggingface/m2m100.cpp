@@ -8,6 +8,7 @@
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/tokenizer_json.h"
 #include "attune/text/sentence_piece_processor.h"
+#include "attune/text/unicode.h"
 
 namespace attune::huggingface {
 namespace {
@@ -76,7 +77,7 @@ std::unique_ptr<Tokenizer> load_m2m100(const fs::path& file, TokenizerConfig con
   auto processor = load_sentence_piece(read_file(file, kMaxTokenizerBytes), file.string());
   parts.model = std::make_unique<NumberedPieces>(std::move(vocabulary), std::move(processor), unknown);
   parts.post_processor = surrounded_by({{language}, {}, {end}, 0});
-  const nlohmann::json metaspace = {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}};
+  const nlohmann::json metaspace = {{"type", "Metaspace"}, {"replacement", kMetaspace}, {"prepend_scheme", "always"}};
   parts.decoder = read_decoder(&metaspace, file.string());
   parts.names = std::move(config.names);
   parts.files = {file, numbers};

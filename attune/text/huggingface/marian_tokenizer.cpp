@@ -11,6 +11,7 @@
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/tokenizer_json.h"
 #include "attune/text/sentence_piece_processor.h"
+#include "attune/text/unicode.h"
 
 namespace attune::huggingface {
 namespace {

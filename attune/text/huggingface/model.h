@@ -15,8 +15,6 @@
 
 namespace attune::huggingface {
 
-inline constexpr std::string_view kMetaspace = "\u2581";  // a space, in SentencePiece's tokens
-
 /// Memory that encoding uses again for each word. One for each thread that encodes.
 struct Workspace {
   virtual ~Workspace() = default;

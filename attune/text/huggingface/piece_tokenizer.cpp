@@ -299,24 +299,15 @@ std::string PieceTokenizer::piece(int32_t id) const {
 std::string PieceTokenizer::join(const std::vector<int>& ids) const {
   std::string text;
   std::vector<int> pieces;
-  const auto add_pieces = [&] {
-    std::string part;
-    const auto status = processor_->Decode(pieces, &part);
-    if (!status.ok()) fail<DataError>("cannot join {} pieces to a text: {}", pieces.size(), status.message());
-    // SentencePiece leaves out the space of its first piece, which is that of the whole text.
-    if (!text.empty() && !pieces.empty() && processor_->IdToPiece(pieces.front()).starts_with(kMetaspace)) text += ' ';
-    text += part;
-    pieces.clear();
-  };
   for (const int id : ids) {
     if (static_cast<size_t>(id) >= layout_.first.size() && id < pieces_end()) {
       pieces.push_back(id - layout_.shift);
       continue;
     }
-    add_pieces();
+    append_text(*processor_, pieces, text);
     text += piece(id);
   }
-  add_pieces();
+  append_text(*processor_, pieces, text);
   return text;
 }
 
