@@ -72,6 +72,17 @@ TEST(SentencePieceCheck, AcceptsAModelMadeByHand) {
   EXPECT_EQ(padded.pad_id(), 6);
 }
 
+// Most models leave out the space that a text begins with; others keep it.
+TEST(SentencePiece, AWordBehindASpecialTokenHasOneSpace) {
+  const std::vector<int32_t> ids = {3, 4, 2, 3, 5, 4, 2, 4};  // " a", </s>, " ba", </s>, "a"
+  const SentencePieceTokenizer without(specials + letters, "m.model");
+  EXPECT_EQ(without.decode(ids, true), "a</s> ba</s>a");
+  EXPECT_EQ(without.decode(ids), "a baa");
+  const std::string no_dummy_prefix = number(3, 0), no_removed_spaces = number(4, 0);
+  const SentencePieceTokenizer with(specials + letters + message(3, no_dummy_prefix + no_removed_spaces), "m.model");
+  EXPECT_EQ(with.decode(ids, true), " a</s> ba</s>a");
+}
+
 TEST(SentencePieceCheck, NamesTheMissingSpecialToken) {
   EXPECT_EQ(error_of(piece("<unk>", unknown) + piece("</s>", control) + letters), "the model has no <s> piece");
   EXPECT_EQ(error_of(piece("<unk>", unknown) + piece("<s>", control) + letters), "the model has no </s> piece");

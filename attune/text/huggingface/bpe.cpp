@@ -34,7 +34,7 @@ struct Bpe::Scratch final : Workspace {
 };
 
 MergeTable::MergeTable(size_t expected)
-    : slots_(std::bit_ceil(2 * expected + 2)), mask_(slots_.size() - 1), shift_(64 - std::bit_width(mask_)) {
+    : slots_(std::bit_ceil(2 * expected + 2)), mask_(slots_.size() - 1), shift_(std::countl_zero(mask_)) {
   std::random_device random;
   multiplier_ = uint64_t{random()} << 32 | random() | 1;
 }
