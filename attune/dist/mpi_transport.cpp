@@ -114,7 +114,7 @@ class MpiTransport final : public Transport, public NetworkCollectives {
 
   NetworkCollectives* collectives() override { return this; }
 
-  // Not in place: Open MPI then takes a slower algorithm, which sends all numbers to one rank and back.
+  // Not in place: where it is, Open MPI sums along a tree, all numbers each time, however many they are.
   void all_reduce(const Numbers& x, std::vector<std::byte>& scratch) override {
     const MPI_Datatype type = mpi_type(x.dtype);
     const std::span<std::byte> sums = x.bytes();
