@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "attune/base/fail.h"
 #include "attune/dist/network_collectives.h"
