@@ -40,6 +40,7 @@ void add_bench_attention(CLI::App& bench);
 void add_bench_decode(CLI::App& bench);
 void add_bench_machine(CLI::App& bench);
 void add_bench_linear(CLI::App& bench);
+void add_bench_reduce(CLI::App& bench);
 void add_bench_requests(CLI::App& bench);
 void add_draw(CLI::App& app);
 void add_demo_corpus(CLI::App& app);

@@ -2,18 +2,17 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <optional>
 #include <span>
-#include <thread>
 
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
 #include "attune/cli/device_option.h"
+#include "attune/cli/ranks.h"
 #include "attune/cli/terminal.h"
 #include "attune/cli/training_text.h"
 #include "attune/dist/launch.h"
@@ -255,15 +254,6 @@ int train(const Options& options, const std::shared_ptr<Communicator>& communica
   return status;
 }
 
-// The others wait for a rank that has failed: it says why, and ends them. What fails everywhere is said first by the
-// first rank; the others give it the time to do so. Over MPI that is the end of them, over TCP they say it too.
-int end_all_ranks(Communicator& communicator, const std::string& message) {
-  if (communicator.rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-  const int status = report(fmt::format("rank {}: {}", communicator.rank(), message));
-  communicator.abort(status);
-  return status;
-}
-
 int run(Options options) {
   if (!options.device.empty()) options.set.push_back("train.device=" + options.device);
   if (options.reference_page) {
@@ -281,14 +271,7 @@ int run(Options options) {
     return 0;
   }
   const std::shared_ptr<Communicator> communicator = make_communicator(options.mpi);
-  if (communicator->size() == 1) return train(options, communicator);
-  try {
-    return train(options, communicator);
-  } catch (const std::bad_alloc& error) {
-    return end_all_ranks(*communicator, out_of_memory_text(error));
-  } catch (const std::exception& error) {
-    return end_all_ranks(*communicator, error.what());
-  }
+  return run_on_ranks(*communicator, [&] { return train(options, communicator); });
 }
 
 }  // namespace

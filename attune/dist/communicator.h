@@ -59,21 +59,31 @@ class Pending {
   std::shared_ptr<State> state_;
 };
 
-/// Sums are bitwise the same on every rank, and in every run with the same number of ranks. Throws CommunicationError.
+/// Who chooses the messages of a sum or of a gather, and with them the order of the additions.
+enum class Algorithm {
+  fixed,      // we: the order depends on the number of ranks and of numbers alone
+  of_network  // the network's library, where it has sums of its own (MPI); else as fixed
+};
+
+/// With Algorithm::fixed, sums are bitwise the same on every rank, and in every run with the same number of ranks. With
+/// Algorithm::of_network they are the same on every rank; another run may add in another order. All ranks give the same
+/// algorithm. Throws CommunicationError.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;  // from 0
   virtual int size() const = 0;
+  /// Whether Algorithm::of_network differs from Algorithm::fixed here.
+  virtual bool has_network_algorithm() const { return false; }
 
-  /// x = the sum of every rank's x: start_reduce_scatter(), then start_all_gather().
-  virtual Pending start_all_reduce(Numbers x) = 0;
+  /// x = the sum of every rank's x. With Algorithm::fixed: start_reduce_scatter(), then start_all_gather().
+  virtual Pending start_all_reduce(Numbers x, Algorithm algorithm = Algorithm::fixed) = 0;
   /// The elements [part_begin(count, rank), part_begin(count, rank + 1)) become the sum over the ranks; the others are
   /// undefined afterwards.
-  virtual Pending start_reduce_scatter(Numbers x) = 0;
+  virtual Pending start_reduce_scatter(Numbers x, Algorithm algorithm = Algorithm::fixed) = 0;
   /// Every rank has its part of x, divided in the same way, and gets the parts of the others.
-  virtual Pending start_all_gather(Numbers x) = 0;
+  virtual Pending start_all_gather(Numbers x, Algorithm algorithm = Algorithm::fixed) = 0;
   /// Every rank gets the x of the root.
   virtual Pending start_broadcast(std::span<std::byte> x, int root) = 0;
   /// `mine` has the same size on every rank; `all` receives them in the order of the ranks. For small pieces: takes
@@ -82,14 +92,22 @@ class Communicator {
   /// The root gets the bytes of every rank, in the order of the ranks; their numbers may differ.
   virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) = 0;
 
-  virtual int64_t bytes_sent() const = 0;  // by this rank so far
+  /// By this rank so far. Libraries of networks do not say what they send: their operations count as Algorithm::fixed
+  /// would.
+  virtual int64_t bytes_sent() const = 0;
   /// Over MPI, ends all processes at once, this one with `status`; else the operations that the ranks wait for throw,
   /// as do later ones.
   virtual void abort(int status) = 0;
 
-  void all_reduce(Numbers x) { start_all_reduce(std::move(x)).wait(); }
-  void reduce_scatter(Numbers x) { start_reduce_scatter(std::move(x)).wait(); }
-  void all_gather(Numbers x) { start_all_gather(std::move(x)).wait(); }
+  void all_reduce(Numbers x, Algorithm algorithm = Algorithm::fixed) {
+    start_all_reduce(std::move(x), algorithm).wait();
+  }
+  void reduce_scatter(Numbers x, Algorithm algorithm = Algorithm::fixed) {
+    start_reduce_scatter(std::move(x), algorithm).wait();
+  }
+  void all_gather(Numbers x, Algorithm algorithm = Algorithm::fixed) {
+    start_all_gather(std::move(x), algorithm).wait();
+  }
   void broadcast(std::span<std::byte> x, int root = 0) { start_broadcast(x, root).wait(); }
   std::string broadcast(const std::string& text, int root = 0);
   void barrier();
@@ -109,9 +127,9 @@ class LocalCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  Pending start_all_reduce(Numbers) override { return {}; }
-  Pending start_reduce_scatter(Numbers) override { return {}; }
-  Pending start_all_gather(Numbers) override { return {}; }
+  Pending start_all_reduce(Numbers, Algorithm) override { return {}; }
+  Pending start_reduce_scatter(Numbers, Algorithm) override { return {}; }
+  Pending start_all_gather(Numbers, Algorithm) override { return {}; }
   Pending start_broadcast(std::span<std::byte>, int) override { return {}; }
   Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) override;

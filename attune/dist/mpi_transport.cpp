@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/dist/network_collectives.h"
 
 namespace attune {
 namespace {
@@ -64,7 +66,32 @@ class Patience {
   Clock::time_point begin_ = Clock::now();
 };
 
-class MpiTransport final : public Transport {
+void wait(std::span<MPI_Request> requests) {
+  int done = 0;
+  for (Patience patience;; patience.pause()) {
+    check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (done != 0) return;
+  }
+}
+
+MPI_Datatype mpi_type(DType dtype) {
+  if (dtype == DType::f32) return MPI_FLOAT;
+  if (dtype == DType::f64) return MPI_DOUBLE;
+  fail<CommunicationError>("sums of MPI: need float32 or float64, found {}", name_of(dtype));
+}
+
+// Where each rank's part of some numbers begins, and how many are in it.
+struct Division {
+  Division(int64_t count, int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      begins.push_back(static_cast<int>(part_begin(count, rank, ranks)));
+      counts.push_back(static_cast<int>(part_begin(count, rank + 1, ranks)) - begins.back());
+    }
+  }
+  std::vector<int> begins, counts;
+};
+
+class MpiTransport final : public Transport, public NetworkCollectives {
  public:
   MpiTransport() {
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -86,6 +113,44 @@ class MpiTransport final : public Transport {
     } while (!out.empty() || !in.empty());
   }
 
+  NetworkCollectives* collectives() override { return this; }
+
+  // Not in place: where it is, Open MPI sums along a tree, all numbers each time, however many they are.
+  void all_reduce(const Numbers& x, std::vector<std::byte>& scratch) override {
+    const MPI_Datatype type = mpi_type(x.dtype);
+    const std::span<std::byte> sums = x.bytes();
+    scratch.resize(std::max(scratch.size(), sums.size()));
+    std::ranges::copy(sums, scratch.begin());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(
+        MPI_Iallreduce(scratch.data(), sums.data(), static_cast<int>(x.count), type, MPI_SUM, MPI_COMM_WORLD, &request),
+        "MPI_Iallreduce");
+    wait({&request, 1});
+  }
+
+  void reduce_scatter(const Numbers& x, std::vector<std::byte>& scratch) override {
+    const MPI_Datatype type = mpi_type(x.dtype);
+    const Division division(x.count, size_);
+    const std::span<std::byte> mine =
+        x.part(part_begin(x.count, rank_, size_), part_begin(x.count, rank_ + 1, size_)).bytes();
+    scratch.resize(std::max({scratch.size(), mine.size(), size_t{1}}));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ireduce_scatter(x.data, scratch.data(), division.counts.data(), type, MPI_SUM, MPI_COMM_WORLD, &request),
+          "MPI_Ireduce_scatter");
+    wait({&request, 1});
+    std::ranges::copy(std::span(scratch).first(mine.size()), mine.begin());
+  }
+
+  void all_gather(const Numbers& x) override {
+    const MPI_Datatype type = mpi_type(x.dtype);
+    const Division division(x.count, size_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, x.data, division.counts.data(), division.begins.data(), type,
+                          MPI_COMM_WORLD, &request),
+          "MPI_Iallgatherv");
+    wait({&request, 1});
+  }
+
   void abort(int status) override {
     MPI_Abort(MPI_COMM_WORLD, status);
     ::_exit(status);  // should MPI let this process live
@@ -102,11 +167,7 @@ class MpiTransport final : public Transport {
     if (to != kNobody)
       check(MPI_Isend(out.data(), static_cast<int>(out.size()), MPI_BYTE, to, 0, MPI_COMM_WORLD, &requests[1]),
             "MPI_Isend");
-    int done = 0;
-    for (Patience patience;; patience.pause()) {
-      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-      if (done != 0) return;
-    }
+    wait(requests);
   }
 
   MpiSession session_;

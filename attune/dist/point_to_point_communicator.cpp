@@ -54,6 +54,7 @@ class PointToPointCommunicator::Counted final : public Transport {
     inner_->exchange(to, out, from, in);
     if (to != kNobody) bytes_ += std::ssize(out);
   }
+  NetworkCollectives* collectives() override { return inner_->collectives(); }
   void abort(int status) override { inner_->abort(status); }
 
  private:
@@ -99,17 +100,47 @@ Pending PointToPointCommunicator::start(std::function<void()> body) {
   return Pending(operation);
 }
 
-Pending PointToPointCommunicator::start_all_reduce(Numbers x) {
-  return start([this, x] {
+// The library that is to form this operation; null: we do.
+NetworkCollectives* PointToPointCommunicator::network_for(const Numbers& x, Algorithm algorithm) const {
+  if (algorithm == Algorithm::fixed || x.count == 0 || x.count > NetworkCollectives::kMostNumbers) return nullptr;
+  return transport_->collectives();
+}
+
+int64_t PointToPointCommunicator::bytes_of_others(const Numbers& x) const {
+  const int64_t mine = part_begin(x.count, rank() + 1, size()) - part_begin(x.count, rank(), size());
+  return (x.count - mine) * static_cast<int64_t>(size_of(x.dtype));
+}
+
+Pending PointToPointCommunicator::start_all_reduce(Numbers x, Algorithm algorithm) {
+  return start([this, x, algorithm] {
+    if (NetworkCollectives* network = network_for(x, algorithm); network != nullptr) {
+      network->all_reduce(x, scratch_);
+      bytes_sent_ += 2 * bytes_of_others(x);
+      return;
+    }
     attune::reduce_scatter(*transport_, x, scratch_);
     attune::all_gather(*transport_, x);
   });
 }
-Pending PointToPointCommunicator::start_reduce_scatter(Numbers x) {
-  return start([this, x] { attune::reduce_scatter(*transport_, x, scratch_); });
+Pending PointToPointCommunicator::start_reduce_scatter(Numbers x, Algorithm algorithm) {
+  return start([this, x, algorithm] {
+    if (NetworkCollectives* network = network_for(x, algorithm); network != nullptr) {
+      network->reduce_scatter(x, scratch_);
+      bytes_sent_ += bytes_of_others(x);
+      return;
+    }
+    attune::reduce_scatter(*transport_, x, scratch_);
+  });
 }
-Pending PointToPointCommunicator::start_all_gather(Numbers x) {
-  return start([this, x] { attune::all_gather(*transport_, x); });
+Pending PointToPointCommunicator::start_all_gather(Numbers x, Algorithm algorithm) {
+  return start([this, x, algorithm] {
+    if (NetworkCollectives* network = network_for(x, algorithm); network != nullptr) {
+      network->all_gather(x);
+      bytes_sent_ += bytes_of_others(x);
+      return;
+    }
+    attune::all_gather(*transport_, x);
+  });
 }
 Pending PointToPointCommunicator::start_broadcast(std::span<std::byte> x, int root) {
   return start([this, x, root] { attune::broadcast(*transport_, x, root); });

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "attune/dist/communicator.h"
+#include "attune/dist/network_collectives.h"
 #include "attune/dist/transport.h"
 
 namespace attune {
@@ -28,9 +29,10 @@ class PointToPointCommunicator final : public Communicator {
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
-  Pending start_all_reduce(Numbers x) override;
-  Pending start_reduce_scatter(Numbers x) override;
-  Pending start_all_gather(Numbers x) override;
+  bool has_network_algorithm() const override { return transport_->collectives() != nullptr; }
+  Pending start_all_reduce(Numbers x, Algorithm algorithm) override;
+  Pending start_reduce_scatter(Numbers x, Algorithm algorithm) override;
+  Pending start_all_gather(Numbers x, Algorithm algorithm) override;
   Pending start_broadcast(std::span<std::byte> x, int root) override;
   Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) override;
@@ -43,6 +45,8 @@ class PointToPointCommunicator final : public Communicator {
 
   void work(const std::shared_ptr<Operation>& make_transport);
   Pending start(std::function<void()> body);
+  NetworkCollectives* network_for(const Numbers& x, Algorithm algorithm) const;
+  int64_t bytes_of_others(const Numbers& x) const;
 
   std::unique_ptr<Transport> transport_;
   std::atomic<int64_t> bytes_sent_{0};

@@ -123,6 +123,7 @@ struct TrainConfig {
   int64_t threads = 0;                  // 0: thread_count() of the caller
   std::string device = "cpu";           // of the model and its training: cpu, cuda, or cuda:N with the number of a GPU
   bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
+  bool deterministic_reduction = true;  // several ranks: sums in an order that only their number decides
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   PrecisionChoice precision = PrecisionChoice::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;
@@ -247,6 +248,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("threads", c.threads);
   v("device", c.device);
   v("shard_optimizer", c.shard_optimizer);
+  v("deterministic_reduction", c.deterministic_reduction);
   v("checkpoint_activations", c.checkpoint_activations);
   v("precision", c.precision);
 }

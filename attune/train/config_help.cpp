@@ -247,6 +247,10 @@ constexpr KeyHelp kHelp[] = {
     {"train.threads", "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow", "threads"},
     {"train.device", "Where the model is trained: cpu, cuda (the first GPU) or cuda:N", ""},
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
+    {"train.deterministic_reduction",
+     "Several ranks: gradients are summed in an order that only the number of ranks decides, the same in every run; "
+     "false: MPI chooses the order. Over TCP it is always the former",
+     ""},
     {"train.checkpoint_activations", "Layers compute their activations again in the backward pass: less memory", ""},
     {"train.precision",
      "Type in which a training step's matrix products take their inputs; auto: bfloat16 on GPUs and where "

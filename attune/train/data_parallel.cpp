@@ -24,10 +24,13 @@ Tensor flattened(const Tensor& x) {
 
 }  // namespace
 
-DataParallel::DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters, bool shard,
-                           int64_t bucket_bytes)
-    : communicator_(communicator), parameters_(std::move(parameters)), shard_(shard) {
-  make_buckets(bucket_bytes > 0 ? bucket_bytes : default_bucket_bytes(parameters_));
+DataParallel::DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters,
+                           const DataParallelOptions& options)
+    : communicator_(communicator),
+      parameters_(std::move(parameters)),
+      shard_(options.shard),
+      algorithm_(options.algorithm) {
+  make_buckets(options.bucket_bytes > 0 ? options.bucket_bytes : default_bucket_bytes(parameters_));
   bytes_before_ = communicator_.bytes_sent();
 }
 
@@ -105,8 +108,8 @@ void DataParallel::on_complete(const GradientNode& leaf) {
 void DataParallel::start_complete_buckets() {
   for (; next_ < buckets_.size() && buckets_[next_].missing == 0; ++next_) {
     Bucket& bucket = buckets_[next_];
-    bucket.pending =
-        shard_ ? communicator_.start_reduce_scatter(bucket.flat) : communicator_.start_all_reduce(bucket.flat);
+    bucket.pending = shard_ ? communicator_.start_reduce_scatter(bucket.flat, algorithm_)
+                            : communicator_.start_all_reduce(bucket.flat, algorithm_);
   }
 }
 
@@ -190,7 +193,7 @@ void DataParallel::share_parameters() {
     const ElementRange mine = owned_part(place);
     flattened(view(place)).rows(mine.begin, mine.end).copy_from(flattened(parameter(place)).rows(mine.begin, mine.end));
   }
-  for (Bucket& bucket : buckets_) bucket.pending = communicator_.start_all_gather(bucket.flat);
+  for (Bucket& bucket : buckets_) bucket.pending = communicator_.start_all_gather(bucket.flat, algorithm_);
   for (Bucket& bucket : buckets_) {
     wait(bucket);
     for (size_t i = bucket.first; i < bucket.last; ++i) parameter(places_[i]).copy_from(view(places_[i]));

@@ -13,6 +13,12 @@
 
 namespace attune {
 
+struct DataParallelOptions {
+  bool shard = false;                      // every rank updates only its part of the parameters
+  Algorithm algorithm = Algorithm::fixed;  // of sums, and of the gathers of a sharded optimizer
+  int64_t bucket_bytes = 0;                // 0: an eighth of all gradients, at least 1 MiB and at most 25 MiB
+};
+
 /// What one update cost on this rank.
 struct CommunicationCost {
   int64_t bytes_sent = 0;
@@ -28,18 +34,18 @@ struct UpdateTotals {
   double squares = 0;  // of the summed gradient
 };
 
-/// Gradients are sent in buckets of about `bucket_bytes` (by default an eighth of them all, at least 1 MiB and at most
-/// 25 MiB), last parameters first, since backward ends with the first ones. A bucket is sent as soon as the gradients
-/// in it and in the buckets before it are complete, while backward goes on (Li et al. 2020, "PyTorch Distributed"). The
-/// order of all messages is the same on every rank.
+/// Gradients are sent in buckets of about `bucket_bytes`, last parameters first, since backward ends with the first
+/// ones. A bucket is sent as soon as the gradients in it and in the buckets before it are complete, while backward goes
+/// on (Li et al. 2020, "PyTorch Distributed"). The order of all messages is the same on every rank.
 ///
 /// With `shard` every rank updates only its part of each bucket (ZeRO stage 1, Rajbhandari et al. 2020): gradients are
-/// reduced and scattered, and the updated parameters gathered. The numbers are the same to the bit.
+/// reduced and scattered, and the updated parameters gathered. With Algorithm::fixed the numbers are the same to the
+/// bit.
 class DataParallel {
  public:
   /// The parameters must require gradients; communicator and parameters must outlive this.
-  DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters, bool shard,
-               int64_t bucket_bytes = 0);
+  DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters,
+               const DataParallelOptions& options = {});
 
   Communicator& communicator() const { return communicator_; }
   /// The ranges that this rank's Adam updates; empty: everything.
@@ -92,6 +98,7 @@ class DataParallel {
   Communicator& communicator_;
   std::vector<NamedParameter> parameters_;
   bool shard_;
+  Algorithm algorithm_;
   std::vector<Place> places_;  // in the order in which they travel
   std::vector<Bucket> buckets_;
   std::unordered_map<const GradientNode*, size_t> place_of_;

@@ -272,7 +272,9 @@ void Run::make_task(bool resumes) {
   set_layer_dropout(task_->model(), config_.train.layer_dropout);
   const std::vector<NamedParameter> parameters = trained_parameters(task_->model());
   if (communicator_.size() > 1) {
-    ranks_.emplace(communicator_, parameters, config_.train.shard_optimizer);
+    const Algorithm algorithm = config_.train.deterministic_reduction ? Algorithm::fixed : Algorithm::of_network;
+    ranks_.emplace(communicator_, parameters,
+                   DataParallelOptions{.shard = config_.train.shard_optimizer, .algorithm = algorithm});
     if (!resumes) ranks_->broadcast_parameters(task_->model());
   }
   adam_.emplace(parameters, config_.optimizer, config_.train.moving_average,

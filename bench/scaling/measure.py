@@ -2,6 +2,7 @@
 """Steps of `attune train` on 1, 2 and 4 hosts with slow networks between them, beside what the model says.
 
     sudo python3 bench/scaling/measure.py            # about five minutes; --quick for one
+    sudo python3 bench/scaling/measure.py --sums     # sums alone (attune bench reduce), on 2, 4 and 8 hosts
 
 Hosts are network namespaces of this machine (network.py), one rank and one thread each: more ranks than cores share the
 cores, so that each setting is compared with as many ranks on an unlimited network. Open MPI talks TCP, nothing else.
@@ -9,55 +10,29 @@ cores, so that each setting is compared with as many ranks on an unlimited netwo
 
 import argparse
 import json
-import os
 import pathlib
 import shutil
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 
+import launch
 import model
 import network
+import sums
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-AGENT = """#!/bin/sh
-# mpirun's way to another host: its address, then a command line.
-case "$1" in -*) shift;; esac
-host=$1; shift
-index=$((${host##*.} - 1))
-exec ip netns exec "%s-$index" unshare --uts sh -c "hostname attune-$index; $*"
-"""
 
 
 def run_ranks(options, folder, ranks, rate, delay, shard):
     """The log's lines and the network's statistics."""
-    agent = folder / "agent"
-    agent.write_text(AGENT % network.namespace(0).rsplit("-", 1)[0])
-    agent.chmod(0o755)
     out = folder / "run"
     shutil.rmtree(out, ignore_errors=True)
     train = [options.attune, "train", str(folder / "run.toml"), "--out", str(out), "--mpi",
              "--set", f"train.shard_optimizer={'true' if shard else 'false'}"]
+    for assignment in options.set:
+        train += ["--set", assignment]
     with network.Network(ranks, rate, delay) as net:
-        hosts = ",".join(f"{network.address(h)}:1" for h in range(ranks))
-        subnet = network.PREFIX + "0/24"
-        mpirun = ["mpirun", "--allow-run-as-root", "-n", str(ranks), "--host", hosts, "--bind-to", "none",
-                  "--mca", "plm_rsh_agent", str(agent), "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-                  "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
-                  "-x", "OMP_NUM_THREADS=1"]
-        command = network.inside(0, ["unshare", "--uts", "sh", "-c", 'hostname attune-0; exec "$@"', "sh", *mpirun, *train])
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   start_new_session=True, env={**os.environ, "OMPI_MCA_orte_tmpdir_base": str(folder)})
-        try:
-            output, _ = process.communicate(timeout=options.timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            sys.exit(f"{ranks} ranks, {rate} bit/s, {delay} s: not done in {options.timeout} s")
-        if process.returncode != 0:
-            sys.exit(f"{' '.join(command)}: status {process.returncode}\n{output}")
+        launch.over_mpi(train, net, folder, options.timeout)
         statistics_of_network = {"packets": net.packets, "dropped": net.dropped}
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     return lines, statistics_of_network
@@ -98,6 +73,32 @@ def summary(lines, ranks):
             "communication": median("communication_seconds"), "hidden": median("communication_hidden")}
 
 
+def steps(options, folder, settings, results):
+    """Trains in each setting and prints the measured step beside that of the model."""
+    write_run(options, folder)
+    print(f"{'ranks':>5} {'optimizer':>9} {'Mbit/s':>7} {'delay ms':>8} {'step s':>7} {'model s':>7} {'sent MB':>8} "
+          f"{'moving s':>8} {'hidden':>6}")
+    for ranks in options.ranks or [2, 4]:
+        free = None
+        for rate, delay in settings:
+            for shard in (False, True) if (rate, delay) in ((0, 0), (2e8, 0)) else (False,):
+                lines, net = run_ranks(options, folder, ranks, rate, delay, shard)
+                found = summary(lines, ranks)
+                free = free or found
+                # Compute time: what the step takes without limits, less what it waited there.
+                compute = free["step"] - free["communication"] * (1 - free["hidden"])
+                run = model.Run(parameters=found["bytes"] * ranks / (8 * (ranks - 1)), compute=compute)
+                link = model.Link(bandwidth=rate / 8 if rate else 1e12, delay=delay)
+                predicted = model.step(run, link, ranks)[0]
+                print(f"{ranks:5} {'sharded' if shard else 'whole':>9} {rate / 1e6:7.0f} {delay * 1e3:8.1f} "
+                      f"{found['step']:7.3f} {predicted:7.3f} {found['bytes'] / 1e6:8.2f} "
+                      f"{found['communication']:8.3f} {found['hidden']:6.0%}", flush=True)
+                if results:
+                    results.write(json.dumps({"ranks": ranks, "sharded": shard, "bits_per_second": rate,
+                                              "delay": delay, "model": predicted, **found, **net}) + "\n")
+                    results.flush()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--attune", default=str(ROOT / "build/release/attune"))
@@ -105,39 +106,29 @@ def main():
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--batch-tokens", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--timeout", type=int, default=180, help="seconds for one setting")
+    parser.add_argument("--ranks", type=int, nargs="+", help="default: 2 4, with --sums 2 4 8")
+    parser.add_argument("--set", action="append", default=[], help="for attune train: train.deterministic_reduction=false")
+    parser.add_argument("--sums", action="store_true", help="no training, but attune bench reduce over MPI and TCP")
+    parser.add_argument("--seconds", type=float, default=10, help="of --sums: for a size, after its third round")
+    parser.add_argument("--timeout", type=int, help="seconds for one setting; default: 180, with --sums 1800")
     parser.add_argument("--quick", action="store_true", help="fewer settings")
+    parser.add_argument("--networks", nargs="+", metavar="MBIT:MS",
+                        help="settings: bandwidth and delay one way, 0 for no limit (1000:0 0:10)")
     parser.add_argument("--json", help="file for the results, an object a line")
     options = parser.parse_args()
     settings = [(0, 0), (1e9, 0), (2e8, 0), (0, 0.001), (0, 0.01), (1e9, 0.001)]
     if options.quick:
         settings = [(0, 0), (2e8, 0), (0, 0.01)]
+    if options.networks:
+        settings = [(float(rate) * 1e6, float(delay) / 1e3)
+                    for rate, delay in (setting.split(":") for setting in options.networks)]
+    options.timeout = options.timeout or (1800 if options.sums else 180)
     results = open(options.json, "w") if options.json else None
     with tempfile.TemporaryDirectory(prefix="attune-") as name:
-        folder = pathlib.Path(name)
-        write_run(options, folder)
-        print(f"{'ranks':>5} {'optimizer':>9} {'Mbit/s':>7} {'delay ms':>8} {'step s':>7} {'model s':>7} {'sent MB':>8} "
-              f"{'moving s':>8} {'hidden':>6}")
-        for ranks in options.ranks:
-            free = None
-            for rate, delay in settings:
-                for shard in (False, True) if (rate, delay) in ((0, 0), (2e8, 0)) else (False,):
-                    lines, net = run_ranks(options, folder, ranks, rate, delay, shard)
-                    found = summary(lines, ranks)
-                    free = free or found
-                    # Compute time: what the step takes without limits, less what it waited there.
-                    compute = free["step"] - free["communication"] * (1 - free["hidden"])
-                    run = model.Run(parameters=found["bytes"] * ranks / (8 * (ranks - 1)), compute=compute)
-                    link = model.Link(bandwidth=rate / 8 if rate else 1e12, delay=delay)
-                    predicted = model.step(run, link, ranks)[0]
-                    print(f"{ranks:5} {'sharded' if shard else 'whole':>9} {rate / 1e6:7.0f} {delay * 1e3:8.1f} "
-                          f"{found['step']:7.3f} {predicted:7.3f} {found['bytes'] / 1e6:8.2f} "
-                          f"{found['communication']:8.3f} {found['hidden']:6.0%}", flush=True)
-                    if results:
-                        results.write(json.dumps({"ranks": ranks, "sharded": shard, "bits_per_second": rate,
-                                                  "delay": delay, "model": predicted, **found, **net}) + "\n")
-                        results.flush()
+        if options.sums:
+            sums.table(options, pathlib.Path(name), settings, results)
+        else:
+            steps(options, pathlib.Path(name), settings, results)
 
 
 if __name__ == "__main__":

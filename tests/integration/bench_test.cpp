@@ -197,6 +197,12 @@ TEST_F(BenchTest, TrainProfilesItsOperations) {
     EXPECT_THAT(table, HasSubstr(text));
 }
 
+TEST_F(BenchTest, ReduceNeedsSeveralRanks) {
+  EXPECT_THAT(refusal_of({"bench", "reduce"}), HasSubstr("bench reduce: needs several ranks"));
+  EXPECT_THAT(refusal_of({"bench", "reduce", "--bytes", "3"}), HasSubstr("--bytes 3"));
+  EXPECT_THAT(refusal_of({"bench", "reduce", "--rounds", "0"}), HasSubstr("--rounds 0"));
+}
+
 TEST_F(BenchTest, TrainWritesATraceOfOneStep) {
   const std::string file = (folder_ / "step.json").string();
   EXPECT_FALSE(measured(small("train", {"--tokens", "60", "--trace", file}), kTrainNumbers).contains("profile"));

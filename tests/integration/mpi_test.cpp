@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <thread>
+#include <tuple>
 
 #include "attune/io/checkpoint.h"
 #include "tests/integration/cli_fixture.h"
@@ -15,6 +17,7 @@
 namespace attune {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -45,7 +48,38 @@ class MpiTest : public TrainFixture {
     EXPECT_THAT(run_to_the_end(run, true, 2).errors, HasSubstr("going on from step "));
     EXPECT_EQ(last_checkpoint(run), last_checkpoint("whole"));
   }
+
+  // Of the steps, in their order.
+  std::vector<double> losses(const std::string& run) const {
+    std::vector<double> all;
+    for (const Json& line : json_lines(read_file(folder_ / run / "metrics.jsonl")))
+      if (line.contains("loss")) all.push_back(line.at("loss").get<double>());
+    return all;
+  }
+  void expect_losses_near(const std::string& run, const std::string& other) const {
+    const std::vector<double> a = losses(run), b = losses(other);
+    EXPECT_EQ(a.size(), static_cast<size_t>(config_.train.steps));
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * std::abs(b[i])) << run << ", step " << i + 1;
+  }
 };
+
+// Sums by MPI's own operations, in an order that it chooses.
+class MpiSumsTest : public MpiTest, public ::testing::WithParamInterface<std::tuple<int, bool>> {
+ protected:
+  void SetUp() override {
+    MpiTest::SetUp();
+    config_.optimizer.epsilon = 1e-3;  // so that rounding is not blown up to the full rate
+    config_.train.shard_optimizer = std::get<1>(GetParam());
+    config_.train.deterministic_reduction = false;
+  }
+  const int ranks_ = std::get<0>(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(RanksAndSharding, MpiSumsTest, ::testing::Combine(::testing::Values(2, 3), ::testing::Bool()),
+                         [](const auto& test) {
+                           return std::to_string(std::get<0>(test.param)) +
+                                  (std::get<1>(test.param) ? "sharded" : "whole");
+                         });
 
 // Whether the process ends within seconds. One that has ended, and whose parent has not asked for its status, is a
 // zombie.
@@ -76,6 +110,40 @@ TEST_F(MpiTest, FourProcessesTrainAsOne) {
       ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], 1e-5) << name;
   }
   EXPECT_THAT(read_file(folder_ / "four" / "metrics.jsonl"), HasSubstr("\"communication_hidden\":"));
+}
+
+TEST_P(MpiSumsTest, TrainToTheLossesOfTheFixedOrder) {
+  run_to_the_end("library", false, ranks_);
+  config_.train.deterministic_reduction = true;
+  run_to_the_end("fixed", false, ranks_);
+  expect_losses_near("library", "fixed");
+}
+
+TEST_P(MpiSumsTest, AResumedRunGoesOn) {
+  run_to_the_end("whole", false, ranks_);
+  config_.train.steps = 10;
+  run_to_the_end("parts", false, ranks_);
+  config_.train.steps = 20;
+  EXPECT_THAT(run_to_the_end("parts", true, ranks_).errors, HasSubstr("going on from step 10"));
+  expect_losses_near("parts", "whole");
+}
+
+// It checks each sum, also where some ranks have no number of their own.
+TEST_F(MpiTest, BenchReduceTimesOurSumsAndThoseOfMpi) {
+  const CommandResult result = run_command(
+      under_mpi(3, attune_command({"bench", "reduce", "--bytes", "4,4096", "--rounds", "2", "--json"})), kOptions);
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const Json json = Json::parse(result.output);
+  EXPECT_EQ(json.at("ranks"), 3);
+  EXPECT_EQ(json.at("network"), "MPI");
+  std::vector<std::string> rows;
+  for (const Json& row : json.at("results")) {
+    rows.push_back(std::to_string(row.at("bytes").get<int64_t>()) + " " + row.at("way").get<std::string>());
+    EXPECT_EQ(row.at("rounds"), 2);
+    EXPECT_GT(row.at("median_ms").get<double>(), 0);
+  }
+  EXPECT_THAT(rows, ElementsAre("4 fixed", "4 mpi_allreduce", "4 mpi_reduce_scatter_allgather", "4096 fixed",
+                                "4096 mpi_allreduce", "4096 mpi_reduce_scatter_allgather"));
 }
 
 TEST_F(MpiTest, AKilledRankEndsTheJobAndResumeGoesOn) {

@@ -36,14 +36,16 @@ class TcpRanksTest : public TrainFixture {
 
   // The commands of both ranks.
   std::vector<std::vector<std::string>> commands(const std::string& run, bool resume = false) const {
+    return on_both(command(run, resume));
+  }
+  static std::vector<std::vector<std::string>> on_both(const std::vector<std::string>& program) {
     const std::string port = "MASTER_PORT=" + std::to_string(free_port());
     std::vector<std::vector<std::string>> both;
     for (const char* rank : {"RANK=0", "RANK=1"}) {
       std::vector<std::string> words = {
           "env", "-u",           "ATTUNE_MASTER_PORT",    "-u", "TORCHELASTIC_USE_AGENT_STORE",
           rank,  "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", port};
-      const std::vector<std::string> train = command(run, resume);
-      words.insert(words.end(), train.begin(), train.end());
+      words.insert(words.end(), program.begin(), program.end());
       both.push_back(words);
     }
     return both;
@@ -93,9 +95,26 @@ TEST_F(TcpRanksTest, TwoProcessesTrainAsOne) {
 // With dropout, which differs between ranks. What carries the messages does not matter.
 TEST_F(TcpRanksTest, TrainAsUnderMpiToTheBit) {
   if (!has_several_ranks()) GTEST_SKIP() << "there is no MPI";
+  config_.train.deterministic_reduction = true;
   train_to_the_end("tcp");
   run_to_the_end("mpi", false, 2);
   expect_the_same("tcp", "mpi", 2);
+}
+
+TEST_F(TcpRanksTest, BenchReduceTimesSums) {
+  const auto both = on_both(attune_command({"bench", "reduce", "--bytes", "4,4096", "--rounds", "2", "--json"}));
+  RunningCommand first(both[0], kOptions), second(both[1], kOptions);
+  const CommandResult one = first.wait(), two = second.wait();
+  ASSERT_EQ(one.status, 0) << one.errors;
+  EXPECT_EQ(two.status, 0) << two.errors;
+  EXPECT_EQ(two.output, "");
+  const Json json = Json::parse(one.output);
+  EXPECT_EQ(json.at("network"), "TCP");
+  ASSERT_EQ(json.at("results").size(), 2u);
+  for (const Json& row : json.at("results")) {
+    EXPECT_EQ(row.at("way"), "fixed");
+    EXPECT_GT(row.at("mb_per_s").get<double>(), 0);
+  }
 }
 
 TEST_F(TcpRanksTest, AKilledRankEndsTheOtherAndResumeGoesOn) {

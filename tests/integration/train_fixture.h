@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/base/file.h"
@@ -29,6 +30,12 @@ class TrainFixture : public ::testing::Test {
     if (resume) words.emplace_back("--resume");
     if (ranks == 1) return words;
     const std::string write_process = "echo $$ > " + (folder_ / "pid.$OMPI_COMM_WORLD_RANK").string();
+    const std::vector<std::string> shell = {"sh", "-c", write_process + "; exec \"$0\" \"$@\""};
+    words.insert(words.begin(), shell.begin(), shell.end());
+    return under_mpi(ranks, std::move(words));
+  }
+  /// The command that starts these words on several ranks of this machine.
+  static std::vector<std::string> under_mpi(int ranks, std::vector<std::string> words) {
     const std::vector<std::string> launcher = {"env",
                                                "ASAN_OPTIONS=detect_leaks=0",  // MPI's libraries have some
                                                "mpirun",
@@ -43,10 +50,7 @@ class TrainFixture : public ::testing::Test {
                                                "self,vader,tcp",
                                                "--mca",
                                                "btl_vader_single_copy_mechanism",
-                                               "none",
-                                               "sh",
-                                               "-c",
-                                               write_process + "; exec \"$0\" \"$@\""};
+                                               "none"};
     words.insert(words.begin(), launcher.begin(), launcher.end());
     return words;
   }

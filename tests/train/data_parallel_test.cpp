@@ -12,10 +12,12 @@
 #include <mutex>
 #include <numeric>
 
+#include "attune/dist/point_to_point_communicator.h"
 #include "attune/tensor/host_view.h"
 #include "attune/train/batch_loss.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_ranks.h"
+#include "tests/support/recording_transport.h"
 #include "tests/train/reverse_task.h"
 #include "tests/train/small_tasks.h"
 
@@ -174,6 +176,15 @@ TEST_F(RanksTest, ShardedIsTheSameToTheBit) {
   }
 }
 
+// These ranks have no library that sums.
+TEST_F(RanksTest, WithoutMpiSumsAreAlwaysInTheFixedOrder) {
+  RunConfig library = config_;
+  library.train.deterministic_reduction = false;
+  train_on(3, config_, folder_ / "fixed");
+  train_on(3, library, folder_ / "library");
+  EXPECT_EQ(tensors_of(checkpoint("library")), tensors_of(checkpoint("fixed")));
+}
+
 TEST_F(RanksTest, DropoutDiffersBetweenRanks) {
   config_.train.steps = 1;
   config_.train.log_every = 1;
@@ -280,7 +291,7 @@ LanguageModelBatch lm_batch(int rank) {
 TEST(DataParallel, GradientsTravelWhileBackwardGoesOn) {
   run_in_process(2, [&](Communicator& communicator) {
     const auto model = small_lm();
-    DataParallel ranks(communicator, named_parameters(*model), false, 4096);
+    DataParallel ranks(communicator, named_parameters(*model), {.bucket_bytes = 4096});
     const TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
     int64_t sent_in_backward = 0;
     backward(batch.loss({}).loss, {}, [&](const GradientNode& leaf) {
@@ -305,7 +316,7 @@ TEST(DataParallel, BiasesOfExpertsAreTheSameOnEveryRank) {
     const auto model = build_decoder_lm(config, 7);
     require_gradients(*model);
     Adam adam(trained_parameters(*model), {});
-    DataParallel ranks(communicator, trained_parameters(*model), false);
+    DataParallel ranks(communicator, trained_parameters(*model));
     const std::vector<TrainingBatch> batches = {training_batch(*model, lm_batch(communicator.rank()))};
     for (int64_t step = 1; step <= 5; ++step)
       update(*model, adam, {.batches = batches, .step = step, .learning_rate = 0.01, .ranks = &ranks});
@@ -317,11 +328,30 @@ TEST(DataParallel, BiasesOfExpertsAreTheSameOnEveryRank) {
   EXPECT_NE(biases[0], std::vector<float>(5));
 }
 
+// What the ranks agree on goes by messages in either case.
+TEST(DataParallel, AsksTheLibraryOfTheNetworkForSumsIfItMay) {
+  const auto calls_with = [](bool shard, Algorithm algorithm) {
+    std::vector<std::string> calls;
+    PointToPointCommunicator communicator([&] { return std::make_unique<RecordingTransport>(calls); });
+    Tensor x = Tensor::full({3, 4}, 1);
+    require_gradient(x);
+    DataParallel ranks(communicator, {{"x", &x}}, {.shard = shard, .algorithm = algorithm});
+    ranks.reduce();
+    ranks.share_parameters();
+    return calls;
+  };
+  using Calls = std::vector<std::string>;
+  EXPECT_EQ(calls_with(false, Algorithm::of_network), Calls{"all_reduce"});
+  EXPECT_EQ(calls_with(true, Algorithm::of_network), (Calls{"reduce_scatter", "all_gather"}));
+  EXPECT_EQ(calls_with(false, Algorithm::fixed), (Calls{"exchange", "exchange"}));
+  EXPECT_EQ(calls_with(true, Algorithm::fixed), (Calls{"exchange", "exchange"}));
+}
+
 TEST(DataParallel, ALateGradientIsNoticed) {
   EXPECT_THAT(message_of<Error>([] {
                 run_in_process(2, [](Communicator& communicator) {
                   const auto model = small_lm();
-                  DataParallel ranks(communicator, named_parameters(*model), false);
+                  DataParallel ranks(communicator, named_parameters(*model));
                   const TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
                   backward(batch.loss({}).loss, {}, [&](const GradientNode& leaf) { ranks.on_complete(leaf); });
                   communicator.barrier();  // while gradients travel, nobody else may read them
@@ -338,7 +368,7 @@ TEST(DataParallel, EveryRankKeepsItsPartOfTheStates) {
     int64_t whole = 0;
     run_in_process(ranks, [&](Communicator& communicator) {
       const auto model = small_lm();
-      const DataParallel parallel(communicator, named_parameters(*model), true, 10000);
+      const DataParallel parallel(communicator, named_parameters(*model), {.shard = true, .bucket_bytes = 10000});
       const Adam adam(named_parameters(*model), {}, 0.9, parallel.owned());
       int64_t bytes = 0;
       for (const AdamState& s : adam.states())
@@ -359,7 +389,7 @@ class UpdateOnRanks : public ::testing::TestWithParam<bool> {
     std::vector<std::string> messages;
     run_in_process(3, [&](Communicator& communicator) {
       const auto model = small_lm();
-      DataParallel ranks(communicator, named_parameters(*model), GetParam(), 4096);
+      DataParallel ranks(communicator, named_parameters(*model), {.shard = GetParam(), .bucket_bytes = 4096});
       Adam adam(named_parameters(*model), {}, 0, ranks.owned());
       TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
       batch.labels = 24;
@@ -411,7 +441,7 @@ TEST_P(UpdateOnRanks, WhatNoRankHasAGradientOfStaysAsItIs) {
     require_gradient(used);
     require_gradient(unused);
     const std::vector<NamedParameter> parameters = {{"used", &used}, {"unused", &unused}};
-    DataParallel ranks(communicator, parameters, GetParam());
+    DataParallel ranks(communicator, parameters, {.shard = GetParam()});
     Adam adam(parameters, {.kind = OptimizerKind::adamw, .weight_decay = 1}, 0, ranks.owned());
     if (communicator.rank() == 1) set_gradient(used, Tensor::full({3, 4}, 2));  // the other rank has none at all
     ranks.reduce();

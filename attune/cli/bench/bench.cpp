@@ -284,6 +284,7 @@ void add_bench(CLI::App& app) {
   add_bench_decode(*bench);
   add_bench_machine(*bench);
   add_bench_linear(*bench);
+  add_bench_reduce(*bench);
   add_bench_requests(*bench);
   add_bench_serve(*bench);
   add_bench_tokenizer(*bench);
