@@ -53,7 +53,8 @@ function(attune_nvcc target source)
   set_property(TARGET attune_cuda_kernels APPEND PROPERTY SOURCES ${object})
 endfunction()
 
-# Adds the sources for GPUs: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the emulation.
+# Adds the sources for GPUs: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the emulation,
+# *_missing.cpp where a library is not there.
 function(attune_cuda_sources target)
   if(NOT ATTUNE_CUDA_BUILT)
     return()
@@ -61,7 +62,7 @@ function(attune_cuda_sources target)
   file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cu)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cpp)
   if(ATTUNE_CUDA STREQUAL "EMULATED")
-    list(FILTER sources EXCLUDE REGEX "_gpu\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "_(gpu|missing)\\.cpp$")
     set_source_files_properties(${kernels} TARGET_DIRECTORY ${target} PROPERTIES LANGUAGE CXX)
     set(rounded attune/kernels/cuda/panel_linear.cu attune/kernels/cuda/panel_weight.cu)  # step by step, as on a GPU
     set_source_files_properties(${rounded} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
@@ -69,13 +70,21 @@ function(attune_cuda_sources target)
     return()
   endif()
   list(FILTER sources EXCLUDE REGEX "_emulated\\.cpp$")
+  cmake_path(GET ATTUNE_NVCC PARENT_PATH folder)
+  cmake_path(GET folder PARENT_PATH folder)
+  file(REAL_PATH ${folder} toolkit)  # in packages of PyPI, NCCL lies beside it
+  find_path(ATTUNE_NCCL_INCLUDE_DIR nccl.h HINTS ${folder}/include ${toolkit}/../nccl/include /usr/local/cuda/include)
+  if(ATTUNE_NCCL_INCLUDE_DIR)
+    list(FILTER sources EXCLUDE REGEX "_missing\\.cpp$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "/collectives_gpu\\.cpp$")
+    message(STATUS "nccl.h is missing: ranks exchange gradients of GPUs through the memory of the host")
+  endif()
   target_sources(${target} PRIVATE ${sources})
   add_custom_target(attune_cuda_kernels)  # what nvcc compiles, alone
   foreach(kernel IN LISTS kernels)
     attune_nvcc(${target} ${kernel})
   endforeach()
-  cmake_path(GET ATTUNE_NVCC PARENT_PATH folder)
-  cmake_path(GET folder PARENT_PATH folder)
   find_path(ATTUNE_CUDA_INCLUDE_DIR cuda_runtime.h HINTS ${folder}/include /usr/local/cuda/include REQUIRED)
   find_library(ATTUNE_CUDART cudart_static HINTS ${folder}/lib ${folder}/lib64 /usr/local/cuda/lib REQUIRED)
   set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS
@@ -83,5 +92,13 @@ function(attune_cuda_sources target)
   cmake_path(GET ATTUNE_CUDART PARENT_PATH libraries)  # where cuBLASLt is looked for if the system does not find it
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/products_gpu.cpp TARGET_DIRECTORY ${target}
                APPEND PROPERTY COMPILE_DEFINITIONS "ATTUNE_CUDA_LIBRARIES=\"${libraries}\"")
+  if(ATTUNE_NCCL_INCLUDE_DIR)
+    cmake_path(GET ATTUNE_NCCL_INCLUDE_DIR PARENT_PATH nccl)
+    set(nccl_source ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/collectives_gpu.cpp)
+    set_property(SOURCE ${nccl_source} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_DEFINITIONS
+                 "ATTUNE_CUDA_LIBRARIES=\"${libraries}\"" "ATTUNE_NCCL_LIBRARIES=\"${nccl}/lib\"")
+    set_property(SOURCE ${nccl_source} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS
+                 "-isystem;${ATTUNE_NCCL_INCLUDE_DIR}")
+  endif()
   target_link_libraries(${target} PRIVATE ${ATTUNE_CUDART} ${CMAKE_DL_LIBS} rt)
 endfunction()

@@ -1,9 +1,15 @@
 #include "attune/dist/launch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "attune/base/fail.h"
 #include "attune/base/parsed_number.h"
@@ -53,6 +59,17 @@ double seconds_of_rendezvous() {
   return *seconds;
 }
 
+// Torchrun may be started by mpirun, and mpirun within a step of srun: the variables of the outer one are there too. A
+// batch script of Slurm has SLURM_LOCALID, but is no task of a step.
+std::optional<int> local_rank_of_environment() {
+  std::vector<const char*> names = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"};
+  if (!variable("SLURM_STEP_NUM_TASKS").value.empty()) names.push_back("SLURM_LOCALID");
+  for (const char* name : names)
+    if (const Variable given = variable(name); !given.value.empty())
+      return static_cast<int>(number_in(given, 0, kMostRanks));
+  return std::nullopt;
+}
+
 bool started_by_torchrun() {
   return !variable("TORCHELASTIC_RUN_ID").value.empty();
 }
@@ -89,6 +106,24 @@ std::optional<TcpRun> tcp_run_of_environment() {
   run.token = variable("ATTUNE_RUN_TOKEN").value;
   run.seconds = seconds_of_rendezvous();
   return run;
+}
+
+int local_rank(Communicator& communicator) {
+  struct Place {
+    std::array<char, 256> machine{};  // its name
+    int number = -1;                  // that the environment gives
+  };
+  Place mine;
+  ::gethostname(mine.machine.data(), mine.machine.size() - 1);
+  mine.number = local_rank_of_environment().value_or(-1);
+  const std::vector<Place> all = communicator.all_gather_values(mine);
+  std::set<std::pair<std::array<char, 256>, int>> given;
+  for (const Place& place : all)
+    if (place.number >= 0) given.emplace(place.machine, place.number);
+  if (given.size() == all.size()) return mine.number;
+  const auto before = all.begin() + communicator.rank();
+  return static_cast<int>(
+      std::count_if(all.begin(), before, [&](const Place& place) { return place.machine == mine.machine; }));
 }
 
 std::unique_ptr<Communicator> make_communicator(bool ask_for_mpi) {

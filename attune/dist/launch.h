@@ -21,6 +21,12 @@ bool started_by_mpi();
 /// that is missing or wrong.
 std::optional<TcpRun> tcp_run_of_environment();
 
+/// The number of this rank among those of its machine, from 0: LOCAL_RANK (torchrun), OMPI_COMM_WORLD_LOCAL_RANK
+/// (mpirun), or SLURM_LOCALID within a step of srun, where all ranks have such a number and no two of a machine the
+/// same one; else how many ranks before it name the same machine. All ranks call it. Throws ConfigError naming a
+/// variable that is no number; CommunicationError.
+int local_rank(Communicator& communicator);
+
 /// Returns a communicator over MPI if `ask_for_mpi` or started_by_mpi(), else over TCP if tcp_run_of_environment() has
 /// several ranks, else a single rank that never calls MPI. What torchrun started goes by torchrun's variables, also
 /// where mpirun or srun started torchrun, and so does a build without MPI.

@@ -13,6 +13,10 @@ namespace attune {
 /// such GPU, or one of another architecture.
 void check_usable(Cuda device);
 
+/// The number of GPUs that this process sees, at least 1. Takes no memory of any of them. Throws DeviceError, which
+/// says what is missing: no CUDA in this build, no driver, no GPU.
+int count_cuda_devices();
+
 /// Uninitialised memory of a GPU, aligned to 256 bytes. Thread-safe. Throws DeviceError as check_usable() does, and
 /// DeviceOutOfMemory.
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t bytes);

@@ -1,6 +1,7 @@
 // The GPUs of a build without CUDA: none.
 
 #include "attune/tensor/cuda_device.h"
+#include "attune/tensor/cuda_group.h"
 #include "attune/tensor/cuda_memory.h"
 #include "attune/tensor/device_error.h"
 
@@ -8,6 +9,11 @@ namespace attune {
 
 void check_usable(Cuda device) {
   throw DeviceError("device " + Device(device).text() + ": Attune was built without CUDA (docs/cuda.md)");
+}
+
+int count_cuda_devices() {
+  check_usable(Cuda{});
+  return 0;
 }
 
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t /*bytes*/) {
@@ -18,6 +24,25 @@ std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t /*bytes*/) {
 int64_t free_bytes_of(Cuda device) {
   check_usable(device);
   return 0;
+}
+
+CudaIdentity identity_of(Cuda device) {
+  check_usable(device);
+  return {};
+}
+
+CudaLibrary cuda_group_library() {
+  return {.missing = "Attune was built without CUDA"};
+}
+
+CudaGroupId make_cuda_group_id() {
+  check_usable(Cuda{});
+  return {};
+}
+
+std::unique_ptr<CudaGroup> join_cuda_group(Cuda device, const CudaGroupId& /*id*/, int /*rank*/, int /*size*/) {
+  check_usable(device);
+  return nullptr;
 }
 
 }  // namespace attune

@@ -8,6 +8,12 @@
 namespace attune {
 
 Device Device::named(std::string_view name) {
+  const Device device = of_name(name);
+  if (device.kind() == Kind::cuda) check_usable(Cuda{device.index()});
+  return device;
+}
+
+Device Device::of_name(std::string_view name) {
   if (name == "cpu") return Cpu{};
   const std::string_view cuda = "cuda";
   Cuda device;
@@ -18,7 +24,6 @@ Device Device::named(std::string_view name) {
     known = name[cuda.size()] == ':' && error == std::errc() && rest == end && device.index >= 0;
   }
   if (!known) fail<ConfigError>("device = {}: needs cpu, cuda, or cuda:N with the number of a GPU", name);
-  check_usable(device);
   return device;
 }
 

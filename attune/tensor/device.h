@@ -35,6 +35,8 @@ class Device {
   /// The device with this name: "cpu", "cuda" (the first GPU) or "cuda:N". Throws ConfigError for another name, and
   /// DeviceError, which says what is missing, if the device cannot be used.
   static Device named(std::string_view name);
+  /// The same, without asking whether the device can be used: throws ConfigError alone.
+  static Device of_name(std::string_view name);
 
   Kind kind() const { return kind_; }
   /// The number of the GPU; 0 for other devices.

@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
 #include "attune/kernels/matmul.h"
+#include "attune/tensor/cuda_device.h"
 #include "attune/tensor/device.h"
 #include "attune/tensor/device_error.h"
 #include "attune/train/config_fields.h"
@@ -247,8 +248,7 @@ void check_validation(const TrainConfig& train, const TransformerConfig& model) 
 // The name alone: whether this machine has the device is for those to ask who train on it.
 void check_device(const std::string& name) {
   try {
-    Device::named(name);
-  } catch (const DeviceError&) {
+    Device::of_name(name);
   } catch (const ConfigError& error) {
     fail<ConfigError>("train.{}", error.what());
   }
@@ -289,10 +289,15 @@ void RunConfig::validate_for_training() const {
 }
 
 void check_usable_device(const RunConfig& config) {
+  const std::string& name = config.train.device;
   try {
-    Device::named(config.train.device);
+    if (name == "cuda") {
+      count_cuda_devices();
+    } else {
+      Device::named(name);
+    }
   } catch (const DeviceError& error) {
-    fail<DeviceError>("train.device = {}: {}", config.train.device, error.what());
+    fail<DeviceError>("train.device = {}: {}", name, error.what());
   }
 }
 

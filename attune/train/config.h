@@ -121,7 +121,8 @@ struct TrainConfig {
   int64_t average_checkpoints = 0;      // the final model is the mean of this many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;                  // 0: thread_count() of the caller
-  std::string device = "cpu";           // of the model and its training: cpu, cuda, or cuda:N with the number of a GPU
+  std::string device = "cpu";           // of the model and its training: cpu, cuda (each of several ranks of a machine
+                                        // takes another GPU), or cuda:N with the number of a GPU
   bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
   bool deterministic_reduction = true;  // several ranks: sums in an order that only their number decides
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
@@ -169,7 +170,8 @@ RunConfig read_run_config(const std::filesystem::path& path, const std::vector<s
 RunConfig read_training_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
                                std::string_view preset = {});
 
-/// Throws DeviceError when train.device cannot be used on this machine.
+/// Throws DeviceError when train.device cannot be used on this machine. Of "cuda", it asks only whether there is a GPU:
+/// which of them a rank takes, and whether that one will do, is for the run to find (train/rank_device.h).
 void check_usable_device(const RunConfig& config);
 
 /// The configuration with absolute paths, so that it means the same in every current directory.

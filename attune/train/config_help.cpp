@@ -245,7 +245,8 @@ constexpr KeyHelp kHelp[] = {
     {"train.average_checkpoints", "The final model is the mean of the last so many; 0 or 1: off", "checkpoints"},
     {"train.moving_average", "Decay of an exponential moving average of the weights; 0: off", ""},
     {"train.threads", "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow", "threads"},
-    {"train.device", "Where the model is trained: cpu, cuda (the first GPU) or cuda:N", ""},
+    {"train.device",
+     "Where the model is trained: cpu, cuda (the first GPU; each rank of a machine takes another one) or cuda:N", ""},
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
     {"train.deterministic_reduction",
      "Several ranks: gradients are summed in an order that only the number of ranks decides, the same in every run; "

@@ -18,6 +18,10 @@ int64_t default_bucket_bytes(const std::vector<NamedParameter>& parameters) {
   return std::clamp<int64_t>(all / 8, int64_t{1} << 20, int64_t{25} << 20);
 }
 
+Device device_of(const std::vector<NamedParameter>& parameters) {
+  return parameters.empty() ? Device{} : parameters.front().tensor->device();
+}
+
 Tensor flattened(const Tensor& x) {
   return x.detach().reshape({x.numel()});
 }
@@ -25,13 +29,12 @@ Tensor flattened(const Tensor& x) {
 }  // namespace
 
 DataParallel::DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters,
-                           const DataParallelOptions& options)
-    : communicator_(communicator),
-      parameters_(std::move(parameters)),
-      shard_(options.shard),
-      algorithm_(options.algorithm) {
+                           const DataParallelOptions& options, std::unique_ptr<TensorExchange> exchange)
+    : communicator_(communicator), parameters_(std::move(parameters)), shard_(options.shard) {
+  exchange_ =
+      exchange ? std::move(exchange) : make_tensor_exchange(communicator, device_of(parameters_), options.algorithm);
   make_buckets(options.bucket_bytes > 0 ? options.bucket_bytes : default_bucket_bytes(parameters_));
-  bytes_before_ = communicator_.bytes_sent();
+  bytes_before_ = all_bytes_sent();
 }
 
 // Parameters are never cut: a large one is a bucket of its own.
@@ -40,7 +43,8 @@ void DataParallel::make_buckets(int64_t bucket_bytes) {
   const auto close = [&] {
     if (places_.empty() || (!buckets_.empty() && buckets_.back().last == places_.size())) return;
     const size_t first = buckets_.empty() ? 0 : buckets_.back().last;
-    buckets_.push_back({.flat = Tensor::zeros({size}, {parameter(places_[first]).dtype()}),
+    const int64_t unit = exchange_->unit(), whole = (size + unit - 1) / unit * unit;
+    buckets_.push_back({.flat = Tensor::zeros({whole}, {parameter(places_[first]).dtype(), device_of(parameters_)}),
                         .first = first,
                         .last = places_.size(),
                         .missing = places_.size() - first});
@@ -73,7 +77,7 @@ std::vector<ElementRange> DataParallel::owned() const {
 }
 
 void DataParallel::broadcast_parameters(Module& model) const {
-  for (const auto& [name, parameter] : named_parameters(model)) communicator_.broadcast(parameter->host_bytes());
+  for (const auto& [name, parameter] : named_parameters(model)) exchange_->broadcast(*parameter, 0);
 }
 
 Tensor DataParallel::view(const Place& place) const {
@@ -108,8 +112,7 @@ void DataParallel::on_complete(const GradientNode& leaf) {
 void DataParallel::start_complete_buckets() {
   for (; next_ < buckets_.size() && buckets_[next_].missing == 0; ++next_) {
     Bucket& bucket = buckets_[next_];
-    bucket.pending = shard_ ? communicator_.start_reduce_scatter(bucket.flat, algorithm_)
-                            : communicator_.start_all_reduce(bucket.flat, algorithm_);
+    bucket.pending = shard_ ? exchange_->start_reduce_scatter(bucket.flat) : exchange_->start_all_reduce(bucket.flat);
   }
 }
 
@@ -129,6 +132,7 @@ void DataParallel::reduce() {
                   parameters_[place.parameter].name);
     }
   }
+  exchange_->all_started();
   for (Bucket& bucket : buckets_) {
     wait(bucket);
     bucket.missing = bucket.last - bucket.first;
@@ -193,7 +197,8 @@ void DataParallel::share_parameters() {
     const ElementRange mine = owned_part(place);
     flattened(view(place)).rows(mine.begin, mine.end).copy_from(flattened(parameter(place)).rows(mine.begin, mine.end));
   }
-  for (Bucket& bucket : buckets_) bucket.pending = communicator_.start_all_gather(bucket.flat, algorithm_);
+  for (Bucket& bucket : buckets_) bucket.pending = exchange_->start_all_gather(bucket.flat);
+  exchange_->all_started();
   for (Bucket& bucket : buckets_) {
     wait(bucket);
     for (size_t i = bucket.first; i < bucket.last; ++i) parameter(places_[i]).copy_from(view(places_[i]));
@@ -209,9 +214,9 @@ std::vector<AdamState> DataParallel::gather_states(const Adam& adam) const {
     const Tensor& parameter = *parameters_[i].tensor;
     const auto gathered = [&](const Tensor& part) {
       if (!part.defined()) return Tensor{};
-      const auto parts = communicator_.gather(part.host_bytes(), 0);
+      const auto parts = communicator_.gather(part.to(Cpu{}).host_bytes(), 0);
       if (!root) return Tensor{};
-      const Tensor all = Tensor::empty_like(parameter);
+      const Tensor all = Tensor::empty(parameter.shape(), {.dtype = parameter.dtype()});
       int64_t begin = 0;
       for (const std::vector<std::byte>& bytes : parts) {  // ranges ascend with the ranks
         const int64_t end = begin + static_cast<int64_t>(bytes.size() / size_of(all.dtype()));
@@ -231,7 +236,7 @@ std::vector<AdamState> DataParallel::gather_states(const Adam& adam) const {
 }
 
 CommunicationCost DataParallel::take_cost() {
-  cost_.bytes_sent = communicator_.bytes_sent() - std::exchange(bytes_before_, communicator_.bytes_sent());
+  cost_.bytes_sent = all_bytes_sent() - std::exchange(bytes_before_, all_bytes_sent());
   return std::exchange(cost_, {});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // One update by several ranks. Each has the gradients of its part of the batches; all apply the sum.
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "attune/autograd/graph.h"
-#include "attune/dist/communicator.h"
+#include "attune/dist/tensor_exchange.h"
 #include "attune/optim/adam.h"
 
 namespace attune {
@@ -39,15 +40,17 @@ struct UpdateTotals {
 /// on (Li et al. 2020, "PyTorch Distributed"). The order of all messages is the same on every rank.
 ///
 /// With `shard` every rank updates only its part of each bucket (ZeRO stage 1, Rajbhandari et al. 2020): gradients are
-/// reduced and scattered, and the updated parameters gathered. With Algorithm::fixed the numbers are the same to the
-/// bit.
+/// reduced and scattered, and the updated parameters gathered. The numbers are the same to the bit, except where NCCL
+/// or MPI forms the sums: it may add up in another order then.
 class DataParallel {
  public:
-  /// The parameters must require gradients; communicator and parameters must outlive this.
+  /// The parameters must require gradients and be on one device; communicator and parameters must outlive this. Without
+  /// an `exchange` there is the one of make_tensor_exchange() for that device and the algorithm of the options.
   DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters,
-               const DataParallelOptions& options = {});
+               const DataParallelOptions& options = {}, std::unique_ptr<TensorExchange> exchange = nullptr);
 
   Communicator& communicator() const { return communicator_; }
+  const TensorExchange& exchange() const { return *exchange_; }
   /// The ranges that this rank's Adam updates; empty: everything.
   std::vector<ElementRange> owned() const;
   /// Gives every rank all parameters that rank 0's model has, trained or not.
@@ -74,7 +77,7 @@ class DataParallel {
 
  private:
   struct Bucket {
-    Tensor flat;                 // [numbers], gradients one after the other
+    Tensor flat;                 // [numbers], gradients one after the other, and zeros up to a multiple of unit()
     size_t first = 0, last = 0;  // its parameters are places_[first] to places_[last - 1]
     size_t missing = 0;          // gradients that are not complete
     bool started = false;
@@ -94,13 +97,14 @@ class DataParallel {
   void wait(Bucket& bucket);
   double sum_of_squares() const;
   ElementRange owned_part(const Place& place) const;
+  int64_t all_bytes_sent() const { return communicator_.bytes_sent() + exchange_->bytes_sent(); }
 
   Communicator& communicator_;
   std::vector<NamedParameter> parameters_;
   bool shard_;
-  Algorithm algorithm_;
   std::vector<Place> places_;  // in the order in which they travel
   std::vector<Bucket> buckets_;
+  std::unique_ptr<TensorExchange> exchange_;  // goes before the buckets: it may still be at work on them
   std::unordered_map<const GradientNode*, size_t> place_of_;
   size_t next_ = 0;  // bucket to be started
   CommunicationCost cost_;

@@ -23,6 +23,7 @@
 #include "attune/train/data_parallel.h"
 #include "attune/train/event_log.h"
 #include "attune/train/initial_model.h"
+#include "attune/train/rank_device.h"
 #include "attune/train/run_folder.h"
 #include "attune/train/tokenizers.h"
 #include "attune/train/trained_parts.h"
@@ -96,6 +97,7 @@ class Run {
   TrainingObserver& observer_;
   const std::atomic<bool>& stop_;
   Communicator& communicator_;
+  const Device device_;  // of this rank
   const bool is_first_ = communicator_.rank() == 0;
   std::optional<RunFolder> run_folder_;  // of the first rank
   CheckpointFolder checkpoints_;
@@ -119,6 +121,7 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
       observer_(observer),
       stop_(stop),
       communicator_(communicator),
+      device_(device_of_rank(config.train.device, communicator)),
       checkpoints_(folder / "checkpoints", config.train.keep_checkpoints) {}
 
 void Run::prepare(bool resume) {
@@ -160,8 +163,7 @@ void Run::prepare(bool resume) {
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
   report_start();
-  const Device device = Device::named(config_.train.device);
-  if (const std::string note = precision_note(resolved(config_.train.precision, device), device); !note.empty())
+  if (const std::string note = precision_note(resolved(config_.train.precision, device_), device_); !note.empty())
     observer_.on_message(note);
 }
 
@@ -180,7 +182,7 @@ void Run::resolve_precision(const std::optional<int64_t>& resumed) {
   const char* why = "as the run began";
   if (resumed) precision = precision_of_checkpoint(checkpoints_.file(*resumed));
   if (precision == PrecisionChoice::automatic) {
-    precision = choice_of(resolved(precision, Device::named(config_.train.device)));
+    precision = choice_of(resolved(precision, device_));
     communicator_.broadcast(std::as_writable_bytes(std::span(&precision, 1)));
     why = precision == PrecisionChoice::bfloat16 ? "the device multiplies it"
                                                  : "the device has no instructions for bfloat16";
@@ -261,12 +263,7 @@ void Run::make_task(bool resumes) {
   }
   if (!resumes) say_vocabulary();
   choose_trained(config_, new_names_, task_->model());
-  if (const Device device = Device::named(config_.train.device); !device.is_host()) {
-    if (communicator_.size() > 1)
-      fail<ConfigError>("train.device = {}: {} ranks train on the CPU alone", config_.train.device,
-                        communicator_.size());
-    move_parameters(task_->model(), device);
-  }
+  if (!device_.is_host()) move_parameters(task_->model(), device_);
   require_gradients(task_->model());
   set_activation_checkpointing(task_->model(), config_.train.checkpoint_activations);
   set_layer_dropout(task_->model(), config_.train.layer_dropout);
@@ -275,6 +272,7 @@ void Run::make_task(bool resumes) {
     const Algorithm algorithm = config_.train.deterministic_reduction ? Algorithm::fixed : Algorithm::of_network;
     ranks_.emplace(communicator_, parameters,
                    DataParallelOptions{.shard = config_.train.shard_optimizer, .algorithm = algorithm});
+    if (const std::string text = ranks_->exchange().text(); !text.empty()) observer_.on_message(text);
     if (!resumes) ranks_->broadcast_parameters(task_->model());
   }
   adam_.emplace(parameters, config_.optimizer, config_.train.moving_average,

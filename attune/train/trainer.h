@@ -73,9 +73,9 @@ class Trainer {
   /// validation that is at work is made again when the run is resumed. Both references must outlive this. Throws
   /// ConfigError.
   ///
-  /// With several ranks, each makes a Trainer with the same configuration and folder, which all must see. Only the
-  /// first rank writes and calls the observer; the others read from the folder. All share a validation. A request to
-  /// stop at one rank stops all.
+  /// With several ranks, each makes a Trainer with the same configuration and folder, which all must see. With
+  /// train.device = "cuda" they divide the GPUs of their machine among themselves. Only the first rank writes and calls
+  /// the observer; the others read from the folder. All share a validation. A request to stop at one rank stops all.
   Trainer(RunConfig config, std::filesystem::path run_folder, TrainingObserver& observer,
           const std::atomic<bool>& stop_requested,
           std::shared_ptr<Communicator> communicator = std::make_shared<LocalCommunicator>());

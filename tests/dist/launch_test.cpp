@@ -10,6 +10,7 @@
 #include "attune/base/error.h"
 #include "attune/dist/mpi_transport.h"
 #include "tests/support/errors.h"
+#include "tests/support/in_process_ranks.h"
 
 namespace attune {
 namespace {
@@ -49,6 +50,9 @@ class LaunchTest : public ::testing::Test {
                                            "ATTUNE_RENDEZVOUS_SECONDS",
                                            "TORCHELASTIC_USE_AGENT_STORE",
                                            "TORCHELASTIC_RUN_ID",
+                                           "LOCAL_RANK",
+                                           "SLURM_LOCALID",
+                                           "OMPI_COMM_WORLD_LOCAL_RANK",
                                            "SLURM_PROCID",
                                            "SLURM_STEP_NUM_TASKS",
                                            "PMI_RANK",
@@ -113,6 +117,30 @@ TEST_F(LaunchTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(problem_with({{"ATTUNE_MASTER_PORT", "0"}}), HasSubstr("ATTUNE_MASTER_PORT = \"0\""));
   EXPECT_THAT(problem_with({{"ATTUNE_MASTER_PORT", "1"}, {"ATTUNE_RENDEZVOUS_SECONDS", "0"}}),
               HasSubstr("ATTUNE_RENDEZVOUS_SECONDS = \"0\""));
+}
+
+TEST_F(LaunchTest, TheInnermostLauncherSaysTheNumberOnTheMachine) {
+  LocalCommunicator alone;
+  EXPECT_EQ(local_rank(alone), 0);
+  set({{"SLURM_LOCALID", "5"}});
+  EXPECT_EQ(local_rank(alone), 0);  // of a batch script, which is no task
+  set({{"SLURM_STEP_NUM_TASKS", "8"}});
+  EXPECT_EQ(local_rank(alone), 5);
+  set({{"OMPI_COMM_WORLD_LOCAL_RANK", "3"}});
+  EXPECT_EQ(local_rank(alone), 3);
+  set({{"LOCAL_RANK", "1"}});
+  EXPECT_EQ(local_rank(alone), 1);
+  set({{"LOCAL_RANK", "one"}});
+  EXPECT_EQ(message_of<ConfigError>([&] { local_rank(alone); }),
+            "environment LOCAL_RANK = \"one\": needs a number from 0 to 4096");
+}
+
+// Also where a variable, of whatever was around them, says the same to all.
+TEST_F(LaunchTest, RanksWithoutANumberOfTheirOwnAreCounted) {
+  for (const char* number : {"", "0", "2"}) {
+    set({{"LOCAL_RANK", number}});
+    run_in_process(3, [](Communicator& communicator) { EXPECT_EQ(local_rank(communicator), communicator.rank()); });
+  }
 }
 
 TEST_F(LaunchTest, OneOfOneIsAlone) {

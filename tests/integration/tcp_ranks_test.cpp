@@ -13,6 +13,7 @@
 #include "attune/io/checkpoint.h"
 #include "tests/integration/cli_fixture.h"
 #include "tests/integration/train_fixture.h"
+#include "tests/support/devices.h"
 #include "tests/support/free_port.h"
 
 namespace attune {
@@ -90,6 +91,26 @@ TEST_F(TcpRanksTest, TwoProcessesTrainAsOne) {
       ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], 1e-5) << name;
   }
   EXPECT_THAT(read_file(folder_ / "two" / "metrics.jsonl"), HasSubstr("\"communication_hidden\":"));
+}
+
+// Each takes the GPU of its number. Emulated ones are of two processes, between which the emulation has no NCCL.
+TEST_F(TcpRanksTest, TwoProcessesTrainOnGpus) {
+  if (usable_gpus() == 0) GTEST_SKIP() << "no GPU";
+  config_.model.dropout = config_.model.attention_dropout = config_.model.activation_dropout = 0;
+  config_.optimizer.epsilon = 1e-3;
+  config_.train.steps = 3;
+  config_.data.valid_source = config_.data.valid_target = {};
+  run_to_the_end("one");
+  config_.train.device = "cuda";
+  const std::string said = train_to_the_end("two");
+  EXPECT_EQ(count_of(said, "gradients go "), 1u) << said;
+  const SafetensorsReader a(folder_ / "one" / "model" / "model.safetensors");
+  const SafetensorsReader b(folder_ / "two" / "model" / "model.safetensors");
+  for (const std::string& name : a.names()) {
+    const Tensor p = a.load(name), q = b.load(name);
+    for (size_t i = 0; i < p.values<float>().size(); ++i)
+      ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], 1e-4) << name;
+  }
 }
 
 // With dropout, which differs between ranks. What carries the messages does not matter.

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "attune/base/error.h"
+#include "attune/tensor/cuda_device.h"
+#include "attune/tensor/device_error.h"
 
 namespace attune {
 namespace {
@@ -39,6 +41,14 @@ class SkipWithoutDevice final : public testing::EmptyTestEventListener {
     (testing::UnitTest::GetInstance()->listeners().Append(new SkipWithoutDevice), true);
 
 }  // namespace
+
+int usable_gpus() {
+  try {
+    return count_cuda_devices();
+  } catch (const DeviceError&) {
+    return 0;
+  }
+}
 
 std::vector<Device> devices_under_test() {
   if (wanted_device() == nullptr) return {Plain{}};

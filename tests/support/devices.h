@@ -15,6 +15,9 @@ namespace attune {
 /// (`cuda`), else Plain. If this device cannot be used, every test of the program is skipped.
 std::vector<Device> devices_under_test();
 
+/// How many GPUs, real or emulated, this process can use; 0 in a build without CUDA.
+int usable_gpus();
+
 /// The largest relative error of a product that rounds each number to this type and adds in another order.
 constexpr double device_tolerance(DType dtype) {
   return dtype == DType::f32 ? 1e-5 : 1e-12;

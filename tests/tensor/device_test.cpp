@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attune/tensor/built_devices.h"
+#include "attune/tensor/cuda_device.h"
 #include "attune/tensor/device_error.h"
 #include "attune/tensor/tensor.h"
 #include "tests/support/errors.h"
@@ -19,8 +20,15 @@ TEST(Device, HasAName) {
 
 TEST(Device, RefusesNamesThatItDoesNotKnow) {
   for (const char* name : {"", "gpu", "plain", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda1", "CPU"})
-    EXPECT_EQ(message_of<ConfigError>([&] { Device::named(name); }),
-              std::string("device = ") + name + ": needs cpu, cuda, or cuda:N with the number of a GPU");
+    for (const auto device : {&Device::named, &Device::of_name})
+      EXPECT_EQ(message_of<ConfigError>([&] { device(name); }),
+                std::string("device = ") + name + ": needs cpu, cuda, or cuda:N with the number of a GPU");
+}
+
+TEST(Device, ANameAloneNeedsNoGpu) {
+  EXPECT_EQ(Device::of_name("cpu"), Device(Cpu{}));
+  EXPECT_EQ(Device::of_name("cuda"), Device(Cuda{0}));
+  EXPECT_EQ(Device::of_name("cuda:63"), Device(Cuda{63}));
 }
 
 TEST(Device, ABuildWithoutCudaSaysSo) {
@@ -28,6 +36,8 @@ TEST(Device, ABuildWithoutCudaSaysSo) {
   const std::string expected = "device cuda:1: Attune was built without CUDA (docs/cuda.md)";
   EXPECT_EQ(message_of<DeviceError>([] { Device::named("cuda:1"); }), expected);
   EXPECT_EQ(message_of<DeviceError>([] { Tensor::zeros({2}, {.device = Cuda{1}}); }), expected);
+  EXPECT_EQ(message_of<DeviceError>([] { count_cuda_devices(); }),
+            "device cuda:0: Attune was built without CUDA (docs/cuda.md)");
 }
 
 }  // namespace

@@ -20,29 +20,13 @@
 #include "tests/support/recording_transport.h"
 #include "tests/train/reverse_task.h"
 #include "tests/train/small_tasks.h"
+#include "tests/train/train_on_ranks.h"
 
 namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-// The same run on several ranks; what is returned is the first rank's.
-TrainedRun train_on(int ranks, const RunConfig& config, const fs::path& folder, bool resume = false) {
-  TrainedRun first;
-  run_in_process(ranks, [&](Communicator& communicator) {
-    const std::atomic<bool> stop{false};
-    Recorder seen;
-    const std::shared_ptr<Communicator> shared(&communicator, [](Communicator*) {});
-    const TrainingResult result = Trainer(config, folder, seen, stop, shared).run(resume);
-    if (communicator.rank() == 0) {
-      first = {result, std::move(seen)};
-    } else {
-      EXPECT_TRUE(seen.steps.empty() && seen.messages.empty());
-    }
-  });
-  return first;
-}
 
 void expect_near(const fs::path& a, const fs::path& b, double tolerance) {
   const SafetensorsReader x(a), y(b);

@@ -26,6 +26,12 @@ void check_usable(Cuda device) {
   cuda::check_device(device);
 }
 
+int count_cuda_devices() {
+  const int count = cuda::device_count();
+  if (count == 0) fail<DeviceError>("device {}: this machine has 0 GPUs", Device(Cuda{}).text());
+  return count;
+}
+
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t bytes) {
   cuda::check_device(device);
   return std::make_shared<CudaBuffer>(device, bytes);

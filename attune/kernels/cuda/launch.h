@@ -70,11 +70,13 @@ void launch(Cuda device, const char* name, const LaunchShape& shape, const Kerne
   allow_shared(device, name, nullptr, kReduceBytes + shape.shared_bytes);
   emulate({name, shape.blocks, std::min(shape.threads, Kernel::kThreads), shape.shared_bytes},
           [&](Thread& thread) { kernel(thread); });
+  check_launch(device, name);
 }
 
 template <class Body>
-void for_each_element(Cuda, const char* name, int64_t count, const Body& body) {
+void for_each_element(Cuda device, const char* name, int64_t count, const Body& body) {
   emulate_elements(name, count, [&](int64_t i) { body(i); });
+  check_launch(device, name);
 }
 
 #endif

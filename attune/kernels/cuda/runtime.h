@@ -1,8 +1,9 @@
 #pragma once
 // What kernels/cuda asks of the driver and its runtime library. runtime_gpu.cpp is the real one; runtime_emulated.cpp
 // serves tests on machines without a GPU. Every device has one stream: what is started on it runs in that order, and
-// memory that is given back may be used by what is started next.
+// memory that is given back may be used by what is started next. Other streams are those of streams.h.
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -12,6 +13,12 @@ namespace attune::cuda {
 
 /// Throws DeviceError, which says what is missing, unless this GPU can be used.
 void check_device(Cuda device);
+
+/// The number of GPUs. Takes no memory of them. Throws DeviceError where there is no driver.
+int device_count();
+
+/// What no other GPU has, on this machine or another.
+std::array<std::byte, 16> identity_of(Cuda device);
 
 /// Makes the device current for this thread. Returns the number of the one that was.
 int use(Cuda device);

@@ -1,5 +1,9 @@
-// The driver of the emulation: two devices whose memory is that of the plain device.
+// The driver of the emulation: four devices whose memory is that of the plain device.
 
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -8,13 +12,14 @@
 
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime.h"
+#include "attune/kernels/cuda/streams_emulated.h"
 #include "attune/tensor/device_error.h"
 #include "attune/tensor/plain_memory.h"
 
 namespace attune::cuda {
 namespace {
 
-constexpr int kDevices = 2;
+constexpr int kDevices = 4;
 constexpr size_t kMostBytes = size_t{1} << 32;
 constexpr size_t kMostSharedBytes = 163u << 10;  // of a block, with compute capability 8.0; later GPUs have more
 
@@ -30,11 +35,33 @@ Blocks& blocks() {
 
 thread_local int current = 0;
 
+std::array<std::atomic<uint64_t>, kDevices> work;
+
+void count_work(Cuda device) {
+  ++work[static_cast<size_t>(device.index)];
+}
+
 }  // namespace
+
+uint64_t work_of(Cuda device) {
+  return work[static_cast<size_t>(device.index)];
+}
 
 void check_device(Cuda device) {
   if (device.index < 0 || device.index >= kDevices)
     fail<DeviceError>("device {}: the emulation has {} devices", Device(device).text(), kDevices);
+}
+
+int device_count() {
+  return kDevices;
+}
+
+// The process and the number in it.
+std::array<std::byte, 16> identity_of(Cuda device) {
+  const std::array<int64_t, 2> numbers = {::getpid(), device.index};
+  std::array<std::byte, 16> identity{};
+  std::memcpy(identity.data(), numbers.data(), identity.size());
+  return identity;
 }
 
 int use(Cuda device) {
@@ -66,15 +93,17 @@ void copy_from_host(Cuda device, const void* from, void* to, size_t bytes) {
 void copy_to_host(Cuda device, const void* from, void* to, size_t bytes) {
   copy_on_device(device, from, to, bytes);
 }
-void copy_on_device(Cuda, const void* from, void* to, size_t bytes) {
+void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
   const PlainAccess access;
+  count_work(device);
   if (bytes > 0) std::memmove(to, from, bytes);
 }
 void copy_between(Cuda, const void* from, Cuda to_device, void* to, size_t bytes) {
   copy_on_device(to_device, from, to, bytes);
 }
-void clear(Cuda, void* memory, size_t bytes) {
+void clear(Cuda device, void* memory, size_t bytes) {
   const PlainAccess access;
+  count_work(device);
   if (bytes > 0) std::memset(memory, 0, bytes);
 }
 
@@ -86,7 +115,9 @@ DeviceMemory memory_of(Cuda) {
 void* stream_of(Cuda) {
   return nullptr;
 }
-void check_launch(Cuda, const char*) {}
+void check_launch(Cuda device, const char*) {
+  count_work(device);
+}
 
 void allow_shared(Cuda device, const char* kernel, const void*, size_t bytes) {
   if (bytes > kMostSharedBytes) refuse_shared(device, kernel, bytes, kMostSharedBytes);

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "attune/base/execution.h"
@@ -45,7 +46,7 @@ void check(Cuda device, std::string_view what, cudaError_t error) {
   if (error != cudaSuccess) fail_with(device, what, error);
 }
 
-int device_count(Cuda device) {
+int count_or_fail(Cuda device) {
   int count = 0;
   switch (const cudaError_t error = cudaGetDeviceCount(&count)) {
     case cudaSuccess:
@@ -67,7 +68,7 @@ int device_count(Cuda device) {
 
 // Memory that is given back stays with the process, so that a training step in steady state asks the driver for none.
 void prepare(Cuda device) {
-  const int count = device_count(device);
+  const int count = count_or_fail(device);
   if (device.index < 0 || device.index >= count)
     fail<DeviceError>("device {}: this machine has {} GPUs", name_of(device), count);
   int major = 0, minor = 0;
@@ -144,6 +145,19 @@ void check_device(Cuda device) {
   if (device.index < 0 || device.index >= kMostDevices)
     fail<DeviceError>("device {}: needs a number from 0 to {}", name_of(device), kMostDevices - 1);
   std::call_once(state_of(device).once, prepare, device);
+}
+
+int device_count() {
+  return count_or_fail(Cuda{});
+}
+
+std::array<std::byte, 16> identity_of(Cuda device) {
+  cudaDeviceProp properties{};
+  check(device, "a question", cudaGetDeviceProperties(&properties, device.index));
+  std::array<std::byte, 16> identity{};
+  static_assert(sizeof(properties.uuid) == identity.size());
+  std::memcpy(identity.data(), &properties.uuid, identity.size());
+  return identity;
 }
 
 // A thread that never chose a device is told the first one, but has no context of it. cuBLASLt needs one, and

@@ -1,0 +1,171 @@
+// NCCL. The library is loaded when several ranks have GPUs, so that the program starts without it.
+
+#include <dlfcn.h>
+#include <nccl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "attune/base/fail.h"
+#include "attune/kernels/cuda/collectives.h"
+
+namespace attune::cuda {
+namespace {
+
+// The functions of the library.
+struct Library {
+  decltype(&ncclGetVersion) version;
+  decltype(&ncclGetUniqueId) make_id;
+  decltype(&ncclCommInitRank) join;
+  decltype(&ncclCommAbort) abort;
+  decltype(&ncclAllReduce) all_reduce;
+  decltype(&ncclReduceScatter) reduce_scatter;
+  decltype(&ncclAllGather) all_gather;
+  decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclCommGetAsyncError) failed_since;
+  decltype(&ncclGetErrorString) text_of;
+  decltype(&ncclGetLastError) last_error;
+};
+
+struct LoadedLibrary {
+  Library functions;
+  CudaLibrary about;
+};
+
+template <class F>
+bool find(void* handle, F& function, const char* name, std::string& missing) {
+  function = reinterpret_cast<F>(dlsym(handle, name));
+  if (function == nullptr && missing.empty()) missing = fmt::format("libnccl.so.2: has no function {}", name);
+  return function != nullptr;
+}
+
+void find_all(void* handle, Library& library, std::string& missing) {
+  find(handle, library.version, "ncclGetVersion", missing);
+  find(handle, library.make_id, "ncclGetUniqueId", missing);
+  find(handle, library.join, "ncclCommInitRank", missing);
+  find(handle, library.abort, "ncclCommAbort", missing);
+  find(handle, library.all_reduce, "ncclAllReduce", missing);
+  find(handle, library.reduce_scatter, "ncclReduceScatter", missing);
+  find(handle, library.all_gather, "ncclAllGather", missing);
+  find(handle, library.broadcast, "ncclBroadcast", missing);
+  find(handle, library.failed_since, "ncclCommGetAsyncError", missing);
+  find(handle, library.text_of, "ncclGetErrorString", missing);
+  find(handle, library.last_error, "ncclGetLastError", missing);
+}
+
+// Sums in the switches of NVLink (NVLS) are not the same in every run, says NVIDIA
+// (github.com/NVIDIA/nccl/issues/1497): they are off unless the user's environment says otherwise. The library reads it
+// as the first group is made.
+LoadedLibrary load() {
+  ::setenv("NCCL_NVLS_ENABLE", "0", 0);
+  LoadedLibrary loaded{};
+  void* handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  for (const char* path : {ATTUNE_CUDA_LIBRARIES "/libnccl.so.2", ATTUNE_NCCL_LIBRARIES "/libnccl.so.2"})
+    if (handle == nullptr) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    loaded.about.missing = fmt::format("libnccl.so.2: cannot be loaded: {}", dlerror());
+    return loaded;
+  }
+  find_all(handle, loaded.functions, loaded.about.missing);
+  int version = 0;
+  if (loaded.about.missing.empty() && loaded.functions.version(&version) != ncclSuccess)
+    loaded.about.missing = "libnccl.so.2: does not say its version";
+  loaded.about.name = fmt::format("NCCL {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+  return loaded;
+}
+
+const LoadedLibrary& loaded_library() {
+  static const LoadedLibrary library = load();
+  return library;
+}
+
+const Library& library() {
+  return loaded_library().functions;
+}
+
+void refuse_failure(const char* operation, ncclResult_t result) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const char* const more = library().last_error(nullptr);
+  fail<CommunicationError>("{}: NCCL: {}{}{}", operation, library().text_of(result),
+                           more != nullptr && *more != '\0' ? ": " : "", more != nullptr ? more : "");
+}
+
+ncclDataType_t type_of(DType dtype) {
+  if (dtype == DType::f64) return ncclFloat64;
+  return dtype == DType::u8 ? ncclUint8 : ncclFloat32;
+}
+
+struct Abort {
+  void operator()(ncclComm_t communicator) const { library().abort(communicator); }
+};
+
+// What has ended is not disturbed by abort(), which waits for nobody; ncclCommDestroy() may wait for members that are
+// about to wait for this one.
+class NcclMember final : public Member {
+ public:
+  NcclMember(const ncclUniqueId& id, int rank, int size) {
+    ncclComm_t made = nullptr;
+    refuse_failure("joining the GPUs of the other ranks", library().join(&made, size, id, rank));
+    communicator_.reset(made);
+  }
+
+  void start(const Collective& c, const SideStream& side) override {
+    if (!communicator_) fail<CommunicationError>("{}: an earlier operation was given up", name_of(c.kind));
+    const auto stream = static_cast<cudaStream_t>(side.handle());
+    const auto count = static_cast<size_t>(c.count);
+    const ncclDataType_t type = type_of(c.type);
+    ncclComm_t all = communicator_.get();
+    ncclResult_t result = ncclSuccess;
+    switch (c.kind) {
+      case Collective::Kind::all_reduce:
+        result = library().all_reduce(c.from, c.to, count, type, ncclSum, all, stream);
+        break;
+      case Collective::Kind::reduce_scatter:
+        result = library().reduce_scatter(c.from, c.to, count, type, ncclSum, all, stream);
+        break;
+      case Collective::Kind::all_gather:
+        result = library().all_gather(c.from, c.to, count, type, all, stream);
+        break;
+      case Collective::Kind::broadcast:
+        result = library().broadcast(c.from, c.to, count, type, c.root, all, stream);
+        break;
+    }
+    refuse_failure(name_of(c.kind), result);
+  }
+
+  void check(Collective::Kind kind) override {
+    if (!communicator_) fail<CommunicationError>("{}: an earlier operation was given up", name_of(kind));
+    ncclResult_t since = ncclSuccess;
+    refuse_failure(name_of(kind), library().failed_since(communicator_.get(), &since));
+    refuse_failure(name_of(kind), since);
+  }
+
+  void abort() noexcept override { communicator_.reset(); }
+
+ private:
+  std::unique_ptr<ncclComm, Abort> communicator_;
+};
+
+}  // namespace
+
+CudaLibrary collectives_library() {
+  return loaded_library().about;
+}
+
+CudaGroupId make_group_id() {
+  ncclUniqueId made;
+  refuse_failure("making the id of a group of GPUs", library().make_id(&made));
+  CudaGroupId id{};
+  static_assert(sizeof(made) == sizeof(id));
+  std::memcpy(id.data(), &made, sizeof(made));
+  return id;
+}
+
+std::unique_ptr<Member> join(Cuda /*device*/, const CudaGroupId& id, int rank, int size) {
+  ncclUniqueId made;
+  std::memcpy(&made, id.data(), sizeof(made));
+  return std::make_unique<NcclMember>(made, rank, size);
+}
+
+}  // namespace attune::cuda
