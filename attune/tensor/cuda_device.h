@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "attune/tensor/buffer.h"
 #include "attune/tensor/device.h"
@@ -20,6 +21,10 @@ int count_cuda_devices();
 /// Uninitialised memory of a GPU, aligned to 256 bytes. Thread-safe. Throws DeviceError as check_usable() does, and
 /// DeviceOutOfMemory.
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t bytes);
+
+/// Memory of a GPU with these values, which a copy brings there beside the work of the GPU. What is started there later
+/// waits for the copy; `values` may change after the call. Throws as allocate_cuda_buffer().
+std::shared_ptr<Buffer> send_to_cuda(Cuda device, std::span<const std::byte> values);
 
 /// While this object lives, the calls that this thread makes go to the given GPU.
 class CudaScope {

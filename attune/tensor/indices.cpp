@@ -44,4 +44,12 @@ Tensor Indices::on(const Device& device) const {
   return shared_->copy.rows(begin_, end_);
 }
 
+void Indices::send(const Device& device) const {
+  if (!shared_ || shared_->values.empty() || device.is_host()) return;
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->copy.defined() && shared_->copy.device() == device) return;
+  const std::span<const int32_t> values = shared_->values;
+  shared_->copy = Tensor::send_bytes({std::ssize(values)}, DType::i32, std::as_bytes(values), device);
+}
+
 }  // namespace attune

@@ -26,6 +26,8 @@ class Indices {
   Indices slice(int64_t begin, int64_t end) const;
   /// The indices as a tensor on a device: int32 [size].
   Tensor on(const Device& device) const;
+  /// Starts the copy to a device, which goes on beside the device's work, see Tensor::send_bytes(); on() then finds it.
+  void send(const Device& device) const;
 
  private:
   struct Shared;

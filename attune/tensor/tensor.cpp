@@ -51,10 +51,25 @@ Tensor Tensor::from_bytes(const Shape& shape, DType dtype, std::span<const std::
   return t;
 }
 
-void Tensor::assign_bytes(std::span<const std::byte> values) const {
+Tensor Tensor::send_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes, const Device& device) {
+  if (device.kind() != Device::Kind::cuda || bytes.empty()) return from_bytes(shape, dtype, bytes, device);
+  Tensor t;
+  t.shape_ = shape;
+  t.dtype_ = dtype;
+  t.device_ = device;
+  t.check_bytes(bytes);
+  t.buffer_ = send_to_cuda({device.index()}, bytes);
+  return t;
+}
+
+void Tensor::check_bytes(std::span<const std::byte> values) const {
   if (values.size() != bytes())
     fail<ShapeError>("tensor: shape {} of {} takes {} bytes, found {}", shape_.text(), name_of(dtype_), bytes(),
                      values.size());
+}
+
+void Tensor::assign_bytes(std::span<const std::byte> values) const {
+  check_bytes(values);
   if (values.empty()) return;
   dispatch(device_, [&](auto device) { copy_from_host(device, values.data(), *this); });
 }

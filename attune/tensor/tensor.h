@@ -41,6 +41,8 @@ class Tensor {
   /// A copy of raw values. Throws ShapeError unless there are exactly numel * size_of(dtype) bytes.
   static Tensor from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes,
                            const Device& device = {});
+  /// The same as from_bytes(). On a GPU the copy goes on beside its work, and what is started there later waits for it.
+  static Tensor send_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes, const Device& device);
   /// A tensor over the memory `offset` bytes into the buffer, which is shared. Throws ShapeError if it ends beyond the
   /// buffer or is not aligned for the dtype.
   static Tensor in_buffer(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer, size_t offset);
@@ -101,6 +103,7 @@ class Tensor {
 
  private:
   void check_dtype(DType wanted) const;
+  void check_bytes(std::span<const std::byte> values) const;
 
   std::shared_ptr<Buffer> buffer_;
   size_t offset_ = 0;  // bytes

@@ -1,6 +1,7 @@
 #include "attune/train/batch_prefetch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include "attune/base/parallel.h"
@@ -15,15 +16,26 @@ std::vector<TrainingBatch> BatchPrefetch::form(int64_t first, int64_t step) cons
   return batches;
 }
 
+void BatchPrefetch::send_ahead(const Device& device, double r_drop) const {
+  if (device.is_host() || !prefetched_.valid()) return;
+  if (prefetched_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  try {
+    const std::vector<TrainingBatch>& batches = prefetched_.get();
+    if (!batches.empty() && batches.front().send) batches.front().send(device, r_drop);
+  } catch (...) {  // fails again where the batch is used
+  }
+}
+
 std::vector<TrainingBatch> BatchPrefetch::next(int64_t first, int64_t step) {
   std::vector<TrainingBatch> batches = prefetched_.valid() ? prefetched_.get() : form(first, step);
+  prefetched_ = {};
   const int64_t following = first + static_cast<int64_t>(batches.size());
   if (following >= task_.batches()) return batches;
   try {
     prefetched_ = std::async(std::launch::async, [this, following, step] {
-      const ThreadScope one(1);  // of this thread: the others are computing
-      return form(following, step + 1);
-    });
+                    const ThreadScope one(1);  // of this thread: the others are computing
+                    return form(following, step + 1);
+                  }).share();
   } catch (const std::system_error&) {  // the system has no thread for it: the next call forms them
   }
   return batches;

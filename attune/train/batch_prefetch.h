@@ -4,6 +4,7 @@
 #include <future>
 #include <vector>
 
+#include "attune/tensor/device.h"
 #include "attune/train/training_task.h"
 
 namespace attune {
@@ -18,6 +19,8 @@ class BatchPrefetch {
   /// The batches of the update after `step`, from batch `first` of the epoch on; fewer at the end of the epoch. The
   /// calls of an epoch follow each other without a gap.
   std::vector<TrainingBatch> next(int64_t first, int64_t step);
+  /// Sends the first batch of the next update to the device, if it is formed: see TrainingBatch::send.
+  void send_ahead(const Device& device, double r_drop) const;
 
  private:
   std::vector<TrainingBatch> form(int64_t first, int64_t step) const;
@@ -25,7 +28,7 @@ class BatchPrefetch {
   const TrainingTask& task_;
   BatchPart part_;
   int64_t accumulate_;
-  std::future<std::vector<TrainingBatch>> prefetched_;  // the next update's, if they are of the same epoch
+  std::shared_future<std::vector<TrainingBatch>> prefetched_;  // the next update's, if they are of the same epoch
 };
 
 }  // namespace attune

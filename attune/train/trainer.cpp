@@ -331,7 +331,8 @@ void Run::step() {
   const uint64_t first_forward = static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
   const std::vector<TrainingBatch> batches = batches_->next(state_.batch, state_.step);
   const auto count = static_cast<int64_t>(batches.size());
-  const double rate = rate_of(state_.step + 1);
+  const double rate = rate_of(state_.step + 1), r_drop = config_.train.r_drop;
+  const Device device = Device::named(config_.train.device);
   const UpdateResult done = update(task_->model(), *adam_,
                                    {.batches = batches,
                                     .step = state_.step + 1,
@@ -340,9 +341,11 @@ void Run::step() {
                                     .learning_rate = rate,
                                     .precision = resolved(config_.train.precision),
                                     .label_smoothing = config_.train.label_smoothing,
-                                    .r_drop = config_.train.r_drop,
+                                    .r_drop = r_drop,
                                     .seed = config_.train.seed,
                                     .first_forward = forward_of(first_forward, batch_part()),
+                                    .device = device,
+                                    .meanwhile = [&] { batches_->send_ahead(device, r_drop); },
                                     .ranks = ranks_ ? &*ranks_ : nullptr,
                                     .overlap = !guided_outside_of_checkpoints(config_)});
   ++state_.step;

@@ -70,6 +70,15 @@ std::string not_finite(const char* what, double value, const UpdateInput& input,
   throw NumericError(message);
 }
 
+// While the device works on batch i, the host sends it the next one.
+void go_ahead(const UpdateInput& input, size_t i) {
+  if (i + 1 == input.batches.size()) {
+    if (input.meanwhile) input.meanwhile();
+  } else if (const TrainingBatch& next = input.batches[i + 1]; next.send) {
+    next.send(input.device, input.r_drop);
+  }
+}
+
 // Losses and gradients of all batches, as far as they are this rank's. Returns what is wrong with the first loss that
 // is not finite, or nothing; what follows it is not done.
 std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam, const UpdateInput& input,
@@ -94,6 +103,7 @@ std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam,
     if (!std::isfinite(loss))
       return not_finite("loss", loss, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)),
                         first_culprit(model, adam, nullptr));
+    go_ahead(input, i);
     result.loss += loss * labels;
     result.nll += cross_entropy.sum_negative_log_likelihood / passes;
   }

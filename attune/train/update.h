@@ -18,6 +18,9 @@ struct TrainingBatch {
   int64_t labels = 0;  // predictions that the loss is a mean over, at least 1; of the whole batch
   int64_t tokens = 0;  // that the model works on, of the target where there are two sides; of the whole batch
   std::function<CrossEntropy(const CrossEntropyOptions&)> loss;  // of the part; none: the part is empty
+  /// Starts the copies of what the next loss() reads to the model's device, see Indices::send(); with r_drop, of what
+  /// it reads for both passes. Not needed; none: there is nothing to send.
+  std::function<void(const Device& device, double r_drop)> send = {};
 };
 
 struct UpdateInput {
@@ -28,10 +31,12 @@ struct UpdateInput {
   double learning_rate = 0;
   ProductPrecision precision = ProductPrecision::float32;  // of the matrix products, forward and backward
   double label_smoothing = 0;
-  double r_drop = 0;              // see CrossEntropyOptions; above 0, each batch passes through the model twice
-  uint64_t seed = 1;              // of dropout, with ...
-  uint64_t first_forward = 0;     // ... the number of the first forward pass, unique in the run and among the ranks
-  DataParallel* ranks = nullptr;  // that work on the same batches
+  double r_drop = 0;           // see CrossEntropyOptions; above 0, each batch passes through the model twice
+  uint64_t seed = 1;           // of dropout, with ...
+  uint64_t first_forward = 0;  // ... the number of the first forward pass, unique in the run and among the ranks
+  Device device = {};          // of the model: each batch is sent there while it works on the one before
+  std::function<void()> meanwhile = {};  // called while the device works on the last batch
+  DataParallel* ranks = nullptr;         // that work on the same batches
   /// Whether gradients are sent while backward goes on. Needs that no parameter is used both within and outside of a
   /// layer that computes its activations again: the pass outside does not see the uses within.
   bool overlap = true;

@@ -114,6 +114,12 @@ TEST_F(OnDevice, GeneratesAlsoWithADraftAndAdapters) {
     for (const char* adapter : {"", "other"})
       EXPECT_EQ(texts(generator, {.adapter = adapter, .samples = 2}),
                 texts(on_cpu, {.adapter = adapter, .samples = 2}));
+    for (const SamplingConfig& config : {SamplingConfig{.temperature = 0, .max_tokens = 20},
+                                         SamplingConfig{.temperature = 0.8, .top_k = 5, .max_tokens = 20},
+                                         SamplingConfig{.repetition_penalty = 1.2, .top_p = 0.9, .max_tokens = 20},
+                                         SamplingConfig{.min_p = 0.05, .max_tokens = 20}})
+      EXPECT_EQ(texts(generator, {.sampling = config, .samples = 2}), texts(on_cpu, {.sampling = config, .samples = 2}))
+          << "top_k = " << config.top_k << ", top_p = " << config.top_p << ", min_p = " << config.min_p;
     EXPECT_NE(texts(generator, {.adapter = "other"}), texts(generator, {}));
     EXPECT_EQ(texts(generator, {.draft = &generator.model()}), texts(on_cpu, {.draft = &on_cpu.model()}));
     EXPECT_THAT(message_of<ConfigError>([&] {

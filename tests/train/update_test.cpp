@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "attune/autograd/graph.h"
@@ -13,6 +14,7 @@
 #include "attune/ops/linear.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/evaluate.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/train/reverse_task.h"
@@ -81,6 +83,49 @@ TEST(Update, ManySmallBatchesAreOneLargeOne) {
   for (size_t i = 0; i < a.size(); ++i)
     for (size_t k = 0; k < a[i].tensor->values<float>().size(); ++k)
       ASSERT_NEAR(a[i].tensor->values<float>()[k], b[i].tensor->values<float>()[k], 1e-5) << a[i].name << " " << k;
+}
+
+TEST(Update, SendsABatchWhileTheOneBeforeIsAtWork) {
+  const auto model = small_model(0);
+  Adam adam(named_parameters(*model), {});
+  std::vector<TrainingBatch> batches = batches_of(*model, {batch_of(0, 8), batch_of(8, 16), batch_of(16, 24)});
+  std::string calls;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    batches[i].send = [&calls, i](const Device& device, double r_drop) {
+      EXPECT_EQ(device, Device(Plain{}));
+      EXPECT_EQ(r_drop, 0);
+      calls += fmt::format("send {}, ", i);
+    };
+    batches[i].loss = [&calls, i, loss = batches[i].loss](const CrossEntropyOptions& options) {
+      calls += fmt::format("loss {}, ", i);
+      return loss(options);
+    };
+  }
+  batches.push_back(
+      {.labels = 0, .tokens = 0, .loss = {}});  // of a rank without a part: at the end no batch is at work
+  update(*model, adam,
+         {.batches = std::span(batches).first(3), .device = Plain{}, .meanwhile = [&] { calls += "meanwhile"; }});
+  EXPECT_EQ(calls, "loss 0, send 1, loss 1, send 2, loss 2, meanwhile");
+  calls.clear();
+  update(*model, adam, {.batches = std::span(batches).last(2), .device = Plain{}});
+  EXPECT_EQ(calls, "loss 2, ");
+}
+
+TEST(Update, ABatchThatWasSentHasTheSameLoss) {
+  for (const Device& device : devices_under_test()) {
+    const auto model = small_model(0);
+    move_parameters(*model, device);
+    const TrainingBatch batch = training_batch(*model, batch_of(0, 24));
+    for (const double r_drop : {0.0, 2.0}) {
+      const CrossEntropyOptions options{.r_drop = r_drop};
+      const double expected = batch.loss(options).loss.item();
+      for (int i = 0; i < 2; ++i) {  // the second time, other memory is sent
+        batch.send(device, r_drop);
+        EXPECT_EQ(batch.loss(options).loss.item(), expected);
+      }
+      EXPECT_EQ(batch.loss(options).loss.item(), expected);
+    }
+  }
 }
 
 TEST(Update, DropoutChangesFromForwardToForward) {

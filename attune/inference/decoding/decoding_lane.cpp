@@ -9,6 +9,7 @@
 #include "attune/base/interrupt.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/base/profile.h"
+#include "attune/inference/decoding/row_sampling.h"
 #include "attune/inference/decoding/top_candidates.h"
 #include "attune/kernels/row_grain.h"
 #include "attune/nn/query_groups.h"
@@ -33,6 +34,10 @@ int32_t longest_left(const ActiveRequest& a) {
 
 int32_t adapter_of(const ActiveRequest& a, ReadBy reader) {
   return reader == ReadBy::model ? a.request.adapter : kNoAdapter;
+}
+
+bool on_host(std::span<const LogitsRow> rows) {
+  return rows.front().logits->device().is_host();
 }
 
 // Whether nobody waits for the work any more.
@@ -103,6 +108,7 @@ struct DecodingLane::Reader {
 // Finds the candidates that the strategies ask for, and shows them these and the logits.
 void DecodingLane::Reader::look_at(std::span<Look> some) const {
   std::vector<CandidateJob> jobs;
+  std::vector<SamplingJob*> sampling_jobs;
   std::vector<std::optional<size_t>> job_of(some.size());
   const auto guarded = [](Look& l, auto&& work) {
     try {
@@ -117,8 +123,11 @@ void DecodingLane::Reader::look_at(std::span<Look> some) const {
         job_of[i] = jobs.size();
         jobs.push_back(*job);
       }
+      if (on_host(logits_of(some[i]))) return;
+      if (SamplingJob* const job = strategy.ask_sampling(some[i].row, logits_of(some[i]))) sampling_jobs.push_back(job);
     });
   top_candidates(jobs);
+  sample_rows(sampling_jobs);
   for (size_t i = 0; i < some.size(); ++i)
     guarded(some[i], [&](DecodingStrategy& strategy) {
       strategy.look(some[i].row, logits_of(some[i]), job_of[i] ? jobs[*job_of[i]].found : 0);
@@ -369,10 +378,10 @@ void DecodingLane::look(Reader& reader) {
   if (std::any_of(reader.looks.begin(), reader.looks.end(), reads_on_host)) reader.output.read_on_host();
   if (reader.looks.empty()) return;
   const auto count = static_cast<int64_t>(reader.looks.size());
-  const bool on_host = reader.output.rows.front().logits->device().is_host();
-  parallel_tasks(count, on_host ? row_grain(reader.model.vocab()) : count, [&](int64_t begin, int64_t end) {
-    reader.look_at(std::span(reader.looks).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
-  });
+  parallel_tasks(
+      count, on_host(reader.output.rows) ? row_grain(reader.model.vocab()) : count, [&](int64_t begin, int64_t end) {
+        reader.look_at(std::span(reader.looks).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+      });
   for (Reader::Look& l : reader.looks)
     if (l.error) l.request->fail(std::move(l.error));
 }

@@ -63,6 +63,12 @@ struct Part {
 
 }  // namespace
 
+HostRow::HostRow(const LogitsRow& row) : logits_(row.host) {
+  if (!logits_.empty()) return;
+  view_.emplace(row.logits->rows(row.row, row.row + 1));
+  logits_ = view_->as<float>().first(static_cast<size_t>(row.size));
+}
+
 void DecodingOutput::clear() {
   rows.clear();
   logits.clear();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,17 @@ struct LogitsRow {
   int64_t size = 0;                       // how many logits: the vocabulary, or the columns of the row
   std::span<const float> host = {};       // the same on the host, for strategies that ask for it
   std::span<const float> attention = {};  // on request: DecoderStep::cross_weights of the token, on the host
+};
+
+/// The logits of a row on the host: LogitsRow::host where that is filled, else a copy of this row alone.
+class HostRow {
+ public:
+  explicit HostRow(const LogitsRow& row);
+  std::span<const float> logits() const { return logits_; }
+
+ private:
+  std::optional<HostView> view_;
+  std::span<const float> logits_;
 };
 
 /// What a step returns. The next step uses its memory again.

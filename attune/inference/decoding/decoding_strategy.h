@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/inference/decoding/decoding_request.h"
+#include "attune/kernels/row_sampling.h"
 #include "attune/kernels/top_candidates.h"
 
 namespace attune {
@@ -50,7 +51,10 @@ class DecodingStrategy {
   /// before look() is called, on a device other than the CPU for all rows of a step at once. None: look() reads the
   /// logits.
   virtual std::optional<CandidateJob> ask(size_t /*row*/, std::span<const LogitsRow> /*logits*/) { return {}; }
-  /// Takes the logits that row `row` of the last inputs wanted, and CandidateJob::found where it asked. Both are called
+  /// The same for sampling, on devices other than the CPU alone: the answer is written into the job, which belongs to
+  /// the strategy. Null: look() reads the logits.
+  virtual SamplingJob* ask_sampling(size_t /*row*/, std::span<const LogitsRow> /*logits*/) { return nullptr; }
+  /// Takes the logits that row `row` of the last inputs wanted, and CandidateJob::found where it asked. All are called
   /// for each row that wants some, for several rows at once from several threads. Throws NumericError when they are not
   /// finite.
   virtual void look(size_t row, std::span<const LogitsRow> logits, int64_t found) = 0;

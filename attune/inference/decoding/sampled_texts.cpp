@@ -46,7 +46,10 @@ TokenDistribution SampledTexts::distribution(std::span<const float> logits, std:
                                              size_t generated) const {
   if (const int64_t token = forced(generated); token >= 0)
     return {.tokens = {static_cast<int32_t>(token)}, .probabilities = {1.0}};
-  return token_distribution(logits, past, options_.config, excluded(past, generated));
+  std::vector<int32_t> excluded = options_.never_drawn;
+  const std::vector<int32_t> more = more_excluded(past, generated);
+  excluded.insert(excluded.end(), more.begin(), more.end());
+  return token_distribution(logits, past, options_.config, excluded);
 }
 
 int64_t SampledTexts::forced(size_t generated) const {
@@ -56,9 +59,9 @@ int64_t SampledTexts::forced(size_t generated) const {
   return generated == 0 && prompt_tokens_ == 1 ? config.forced_first_token : -1;
 }
 
-std::vector<int32_t> SampledTexts::excluded(std::span<const int32_t> past, size_t generated) const {
+std::vector<int32_t> SampledTexts::more_excluded(std::span<const int32_t> past, size_t generated) const {
   const SamplingConfig& config = options_.config;
-  std::vector<int32_t> tokens = options_.never_drawn;
+  std::vector<int32_t> tokens;
   const bool first_is_forced = config.forced_first_token >= 0 && prompt_tokens_ == 1;
   if (generated == (first_is_forced ? 1 : 0))
     tokens.insert(tokens.end(), config.suppressed_at_begin.begin(), config.suppressed_at_begin.end());

@@ -37,6 +37,10 @@ class SampledTexts {
   /// The distribution of the token after `past`, of whose tokens the last `generated` are not the prompt's:
   /// token_distribution(), or the one token that the options force.
   TokenDistribution distribution(std::span<const float> logits, std::span<const int32_t> past, size_t generated) const;
+  /// The token that has to follow; -1: there is none.
+  int64_t forced(size_t generated) const;
+  /// The tokens that may not follow, beside the options' never_drawn.
+  std::vector<int32_t> more_excluded(std::span<const int32_t> past, size_t generated) const;
   /// Appends a token to text i; returns false when the text ends with it. When the context is full and `slide` is on,
   /// the second half of the window becomes the new window. `scores` are for on_token.
   bool accept(size_t i, int32_t token, const TokenScores* scores = nullptr);
@@ -46,9 +50,6 @@ class SampledTexts {
   int64_t most_tokens(int64_t context) const;
 
  private:
-  /// The tokens that may not follow; the token that has to, or -1.
-  std::vector<int32_t> excluded(std::span<const int32_t> past, size_t generated) const;
-  int64_t forced(size_t generated) const;
   void slide(SampledText& text) const;
 
   SamplingRequest options_;

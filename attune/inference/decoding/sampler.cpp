@@ -10,17 +10,7 @@
 namespace attune {
 namespace {
 
-struct Candidate {
-  int32_t token;
-  double value;  // the logit, later the probability
-};
-
-bool better(const Candidate& a, const Candidate& b) {
-  return a.value != b.value ? a.value > b.value : a.token < b.token;
-}
-
-// Keskar et al. 2019 divide; a negative logit has to be multiplied to become less likely.
-void penalize(std::vector<Candidate>& candidates, std::span<const int32_t> past, double penalty) {
+void penalize(std::vector<TokenValue>& candidates, std::span<const int32_t> past, double penalty) {
   if (penalty == 1) return;
   std::vector<bool> seen(candidates.size());
   for (const int32_t token : past) {
@@ -30,12 +20,12 @@ void penalize(std::vector<Candidate>& candidates, std::span<const int32_t> past,
     if (seen[i]) continue;
     seen[i] = true;
     double& logit = candidates[i].value;
-    logit = logit > 0 ? logit / penalty : logit * penalty;
+    logit = penalized(logit, penalty);
   }
 }
 
-std::vector<Candidate> checked_candidates(std::span<const float> logits) {
-  std::vector<Candidate> candidates;
+std::vector<TokenValue> checked_candidates(std::span<const float> logits) {
+  std::vector<TokenValue> candidates;
   candidates.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     if (!(logits[i] < std::numeric_limits<float>::infinity()))
@@ -46,16 +36,16 @@ std::vector<Candidate> checked_candidates(std::span<const float> logits) {
 }
 
 // Takes a candidate for every token, in the order of their ids: a model may exclude a tail of ten thousands.
-void keep_possible(std::vector<Candidate>& candidates, std::span<const int32_t> excluded) {
+void keep_possible(std::vector<TokenValue>& candidates, std::span<const int32_t> excluded) {
   constexpr double kImpossible = -std::numeric_limits<double>::infinity();
   for (const int32_t token : excluded)
     if (token >= 0 && static_cast<size_t>(token) < candidates.size())
       candidates[static_cast<size_t>(token)].value = kImpossible;
-  std::erase_if(candidates, [](const Candidate& c) { return c.value == kImpossible; });
+  std::erase_if(candidates, [](const TokenValue& c) { return c.value == kImpossible; });
   if (candidates.empty()) fail<NumericError>("sampling: no token is possible, every logit that counts is -inf");
 }
 
-void keep_likeliest(std::vector<Candidate>& candidates, size_t count) {
+void keep_likeliest(std::vector<TokenValue>& candidates, size_t count) {
   if (count >= candidates.size()) return;
   std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count), candidates.end(),
                    better);
@@ -64,18 +54,18 @@ void keep_likeliest(std::vector<Candidate>& candidates, size_t count) {
 }
 
 // Logits to probabilities; dividing after the largest is subtracted, the smallest temperature does no harm.
-void to_probabilities(std::vector<Candidate>& candidates, double temperature) {
+void to_probabilities(std::vector<TokenValue>& candidates, double temperature) {
   const double largest = std::min_element(candidates.begin(), candidates.end(), better)->value;
   double sum = 0;
-  for (Candidate& c : candidates) sum += c.value = std::exp((c.value - largest) / temperature);
-  for (Candidate& c : candidates) c.value /= sum;
+  for (TokenValue& c : candidates) sum += c.value = std::exp((c.value - largest) / temperature);
+  for (TokenValue& c : candidates) c.value /= sum;
 }
 
-void keep_nucleus(std::vector<Candidate>& candidates, double top_p) {
+void keep_nucleus(std::vector<TokenValue>& candidates, double top_p) {
   if (top_p >= 1) return;
   // Tokens below this together have less than 1 - top_p, so that they are not needed, nor sorted.
   const double least = (1 - top_p) / static_cast<double>(candidates.size());
-  std::erase_if(candidates, [&](const Candidate& c) { return c.value < least; });
+  std::erase_if(candidates, [&](const TokenValue& c) { return c.value < least; });
   std::sort(candidates.begin(), candidates.end(), better);
   double sum = 0;
   size_t kept = 0;
@@ -83,10 +73,10 @@ void keep_nucleus(std::vector<Candidate>& candidates, double top_p) {
   candidates.resize(kept);
 }
 
-void keep_near_the_likeliest(std::vector<Candidate>& candidates, double min_p) {
+void keep_near_the_likeliest(std::vector<TokenValue>& candidates, double min_p) {
   if (min_p <= 0) return;
   const double least = min_p * std::min_element(candidates.begin(), candidates.end(), better)->value;
-  std::erase_if(candidates, [&](const Candidate& c) { return c.value < least; });
+  std::erase_if(candidates, [&](const TokenValue& c) { return c.value < least; });
 }
 
 }  // namespace
@@ -94,7 +84,7 @@ void keep_near_the_likeliest(std::vector<Candidate>& candidates, double min_p) {
 TokenDistribution token_distribution(std::span<const float> logits, std::span<const int32_t> past,
                                      const SamplingConfig& config, std::span<const int32_t> excluded) {
   config.validate();
-  std::vector<Candidate> candidates = checked_candidates(logits);
+  std::vector<TokenValue> candidates = checked_candidates(logits);
   penalize(candidates, past, config.repetition_penalty);
   keep_possible(candidates, excluded);
   if (config.temperature == 0) {
@@ -102,16 +92,20 @@ TokenDistribution token_distribution(std::span<const float> logits, std::span<co
     return {{candidates.front().token}, {1.0}};
   }
   if (config.top_k > 0) keep_likeliest(candidates, static_cast<size_t>(config.top_k));
+  return distribution_of(std::move(candidates), config);
+}
+
+TokenDistribution distribution_of(std::vector<TokenValue> candidates, const SamplingConfig& config) {
   to_probabilities(candidates, config.temperature);
   keep_nucleus(candidates, config.top_p);
   keep_near_the_likeliest(candidates, config.min_p);
 
   double sum = 0;
-  for (const Candidate& c : candidates) sum += c.value;
+  for (const TokenValue& c : candidates) sum += c.value;
   TokenDistribution distribution;
   distribution.tokens.reserve(candidates.size());
   distribution.probabilities.reserve(candidates.size());
-  for (const Candidate& c : candidates) {
+  for (const TokenValue& c : candidates) {
     distribution.tokens.push_back(c.token);
     distribution.probabilities.push_back(c.value / sum);
   }
@@ -131,15 +125,15 @@ int32_t draw(const TokenDistribution& distribution, double number) {
 }
 
 TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest) {
-  std::vector<Candidate> candidates = checked_candidates(logits);
+  std::vector<TokenValue> candidates = checked_candidates(logits);
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (const Candidate& c : candidates) largest = std::max(largest, c.value);
-  for (const Candidate& c : candidates) sum += std::exp(c.value - largest);
+  for (const TokenValue& c : candidates) largest = std::max(largest, c.value);
+  for (const TokenValue& c : candidates) sum += std::exp(c.value - largest);
   const double log_sum = largest + std::log(sum);
   TokenScores scores{.log_probability = static_cast<double>(logits[static_cast<size_t>(token)]) - log_sum};
   keep_likeliest(candidates, static_cast<size_t>(likeliest));
   std::sort(candidates.begin(), candidates.end(), better);
-  for (const Candidate& c : candidates) scores.likeliest.emplace_back(c.token, c.value - log_sum);
+  for (const TokenValue& c : candidates) scores.likeliest.emplace_back(c.token, c.value - log_sum);
   return scores;
 }
 

@@ -16,6 +16,23 @@ struct TokenDistribution {
   std::vector<double> probabilities;
 };
 
+/// A token with its logit, later with its probability.
+struct TokenValue {
+  int32_t token;
+  double value;
+};
+
+/// The order of tokens by their values: the larger first, of equal ones the lower id.
+inline bool better(const TokenValue& a, const TokenValue& b) {
+  return a.value != b.value ? a.value > b.value : a.token < b.token;
+}
+
+/// The logit of a token that was in the text before, see SamplingConfig::repetition_penalty. Keskar et al. 2019 divide;
+/// a negative logit has to be multiplied to become less likely.
+inline double penalized(double logit, double penalty) {
+  return logit > 0 ? logit / penalty : logit * penalty;
+}
+
 /// The distribution that SamplingConfig makes of a row of logits. Its fields are applied in their order, which is that
 /// of Hugging Face Transformers. `past` are the tokens of the text so far, for the repetition penalty. Tokens in
 /// `excluded` have probability 0. Where equally likely tokens compete for the last rank, lower ids stay; at least one
@@ -24,6 +41,10 @@ struct TokenDistribution {
 /// Throws NumericError when a logit is NaN or plus infinity, or all that are left are minus infinity.
 TokenDistribution token_distribution(std::span<const float> logits, std::span<const int32_t> past,
                                      const SamplingConfig& config, std::span<const int32_t> excluded = {});
+
+/// What token_distribution() does after penalties, exclusions and top_k: temperature, top_p and min_p. Takes at least
+/// one token, with finite logits: all that are left in ascending order, or the likeliest `top_k`, best first.
+TokenDistribution distribution_of(std::vector<TokenValue> tokens, const SamplingConfig& config);
 
 /// Returns the token whose share of the distribution has `number`, from [0, 1), in it.
 int32_t draw(const TokenDistribution& distribution, double number);

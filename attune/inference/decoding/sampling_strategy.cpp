@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "attune/inference/decoding/decoding_strategy.h"
 #include "attune/inference/decoding/sampled_texts.h"
 #include "attune/inference/decoding/sampler.h"
+#include "attune/inference/decoding/sampler_on_device.h"
 
 namespace attune {
 namespace {
@@ -14,6 +16,8 @@ class SamplingStrategy final : public DecodingStrategy {
  public:
   SamplingStrategy(const DecodingModel& model, DecodingRequest& request)
       : texts_(model, request),
+        on_device_(texts_.options().likeliest < 0 && RowDraw::suits(texts_.options().config)),
+        asked_(texts_.count()),
         alive_(texts_.count()),
         next_(texts_.count()),
         scores_(texts_.options().likeliest < 0 ? 0 : texts_.count()) {
@@ -21,19 +25,38 @@ class SamplingStrategy final : public DecodingStrategy {
   }
 
   ReadBy next(RowInputs& inputs) override;
+  SamplingJob* ask_sampling(size_t row, std::span<const LogitsRow> logits) override;
   void look(size_t row, std::span<const LogitsRow> logits, int64_t found) override;
   bool advance() override;
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override {
     texts_.finish(cut_short, alive_, result);
   }
-  bool reads_on_host() const override { return true; }
+  bool reads_on_host() const override { return !on_device_; }
   int64_t sequences() const override { return static_cast<int64_t>(texts_.count()); }
   int64_t most_tokens(const DecodingModel& reader) const override {
     return texts_.most_tokens(reader.longest_sequence());
   }
 
  private:
+  // What a row asked its device, and what that needs meanwhile. The memory is used again.
+  struct Asked {
+    bool answered = false;
+    std::vector<int32_t> excluded, drawn;
+    std::vector<double> numbers;
+    RowDraw draw;
+  };
+
+  /// The texts that get a token from row `row`: at first all.
+  std::span<const size_t> texts_of(size_t row) const {
+    return started_ ? std::span(alive_).subspan(row, 1) : std::span(alive_);
+  }
+  double number_for(size_t text) const {
+    return random_number(texts_.options().config.seed, texts_[text].number, texts_[text].generated);
+  }
+
   SampledTexts texts_;
+  bool on_device_;  // whether other devices than the CPU draw tokens, as far as they can; scores need all logits
+  std::vector<Asked> asked_;         // of each row
   std::vector<size_t> alive_;        // of each row its text; at first all texts share one row
   std::vector<int32_t> next_;        // of each text
   std::vector<TokenScores> scores_;  // of each text, where they are wanted
@@ -54,16 +77,43 @@ ReadBy SamplingStrategy::next(RowInputs& inputs) {
   return ReadBy::model;
 }
 
-void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t /*found*/) {
+SamplingJob* SamplingStrategy::ask_sampling(size_t row, std::span<const LogitsRow> logits) {
   const SamplingRequest& options = texts_.options();
   const SampledText& first = texts_[alive_[row]];
-  const TokenDistribution next = texts_.distribution(logits.front().host, first.tokens, first.generated);
-  const auto draw_for = [&](size_t i) {
-    next_[i] = draw(next, random_number(options.config.seed, texts_[i].number, texts_[i].generated));
-    if (!scores_.empty()) scores_[i] = token_scores(logits.front().host, next_[i], options.likeliest);
-  };
-  if (started_) return draw_for(alive_[row]);
-  for (const size_t i : alive_) draw_for(i);
+  if (!on_device_ || texts_.forced(first.generated) >= 0) return nullptr;
+  Asked& asked = asked_[row];
+  asked.excluded = texts_.more_excluded(first.tokens, first.generated);
+  asked.numbers.clear();
+  for (const size_t i : texts_of(row)) asked.numbers.push_back(number_for(i));
+  SamplingJob* const job = asked.draw.ask(logits.front(), options.config,
+                                          {.past = first.tokens,
+                                           .excluded = options.never_drawn,
+                                           .more_excluded = asked.excluded,
+                                           .numbers = asked.numbers});
+  asked.answered = job != nullptr;
+  return job;
+}
+
+void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t /*found*/) {
+  const SamplingRequest& options = texts_.options();
+  const std::span<const size_t> texts = texts_of(row);
+  Asked& asked = asked_[row];
+  asked.drawn.resize(texts.size());
+  if (std::exchange(asked.answered, false) && asked.draw.draw(asked.drawn)) {
+    for (size_t i = 0; i < texts.size(); ++i) next_[texts[i]] = asked.drawn[i];
+    return;
+  }
+  const SampledText& first = texts_[texts.front()];
+  if (const int64_t token = texts_.forced(first.generated); token >= 0 && scores_.empty()) {  // whatever the logits are
+    for (const size_t i : texts) next_[i] = static_cast<int32_t>(token);
+    return;
+  }
+  const HostRow read(logits.front());
+  const TokenDistribution next = texts_.distribution(read.logits(), first.tokens, first.generated);
+  for (const size_t i : texts) {
+    next_[i] = draw(next, number_for(i));
+    if (!scores_.empty()) scores_[i] = token_scores(read.logits(), next_[i], options.likeliest);
+  }
 }
 
 bool SamplingStrategy::advance() {

@@ -2,6 +2,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime.h"
+#include "attune/kernels/cuda/sending.h"
 #include "attune/tensor/cuda_device.h"
 #include "attune/tensor/cuda_memory.h"
 #include "attune/tensor/device_error.h"
@@ -11,7 +12,9 @@ namespace {
 
 class CudaBuffer final : public Buffer {
  public:
-  CudaBuffer(Cuda device, size_t bytes) : Buffer(cuda::allocate(device, bytes), bytes, nullptr), device_(device) {}
+  using Allocate = void* (*)(Cuda device, size_t bytes);
+  CudaBuffer(Cuda device, size_t bytes, Allocate allocate = cuda::allocate)
+      : Buffer(allocate(device, bytes), bytes, nullptr), device_(device) {}
   ~CudaBuffer() { cuda::release(device_, data()); }
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;
@@ -35,6 +38,14 @@ int count_cuda_devices() {
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t bytes) {
   cuda::check_device(device);
   return std::make_shared<CudaBuffer>(device, bytes);
+}
+
+std::shared_ptr<Buffer> send_to_cuda(Cuda device, std::span<const std::byte> values) {
+  cuda::check_device(device);
+  const CudaScope scope(device);
+  auto buffer = std::make_shared<CudaBuffer>(device, values.size(), cuda::allocate_for_sending);
+  cuda::send(device, values, buffer->data());
+  return buffer;
 }
 
 void cuda::refuse_shared(Cuda device, const char* kernel, size_t bytes, size_t most) {

@@ -4,7 +4,8 @@
 //
 // The environment variable ATTUNE_CUDA_ORDER is `forward` (default), `backward`, or a number from 1, which shuffles
 // threads and blocks. ATTUNE_CUDA_RACES=1 runs each kernel three times, forward, backward and shuffled, from the same
-// memory, and fails where the memory after them differs. Both are read once. For programs with one thread.
+// memory, and fails where the memory after them differs. ATTUNE_CUDA_COPIES=late is LateCopies for the whole program.
+// All are read once. For programs with one thread.
 
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,19 @@ class RaceCheck {
   RaceCheck(const RaceCheck&) = delete;
   RaceCheck& operator=(const RaceCheck&) = delete;
 };
+
+/// While this object lives, a copy that is sent is done as late as it may be: before the next work of a device. It then
+/// copies what its source has by that time. As with ATTUNE_CUDA_COPIES=late.
+class LateCopies {
+ public:
+  LateCopies();
+  ~LateCopies();
+  LateCopies(const LateCopies&) = delete;
+  LateCopies& operator=(const LateCopies&) = delete;
+};
+
+/// Does the copies that are late. All work of a device calls this first.
+void finish_copies();
 
 /// Runs `body` once for each thread of each block. Throws DeviceError, which names the kernel, if threads of a block
 /// wait at different barriers or at one that others never reach, or use more shared memory than there is, or if the

@@ -177,6 +177,7 @@ std::atomic<int>& race_checks() {
 
 // Calls once(kind of order); with ATTUNE_CUDA_RACES for three orders, each from the same memory, and compares.
 void in_orders(const char* kernel, const std::function<void(unsigned)>& once) {
+  finish_copies();
   const PlainAccess access;
   if (race_checks() == 0) return once(default_order());
   const std::span<std::byte> memory = plain_memory();

@@ -37,6 +37,22 @@ void copy_on_device(Cuda device, const void* from, void* to, size_t bytes);
 void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes);
 void clear(Cuda device, void* memory, size_t bytes);
 
+/// Memory of the host that the device reads by itself, so that a copy from it goes on while both do other work. Throws
+/// DeviceError.
+void* allocate_pinned(Cuda device, size_t bytes);
+void release_pinned(void* memory) noexcept;
+
+/// Something that happens once: the end of a copy. An event that nobody has started is done. Throws DeviceError.
+void* make_event(Cuda device);
+void release_event(void* event) noexcept;
+bool is_done(Cuda device, void* event);
+
+/// As allocate(), for send(): the memory is there before the work that was started on the device is done.
+void* allocate_for_sending(Cuda device, size_t bytes);
+/// Starts a copy from pinned memory to memory of allocate_for_sending(), beside the work of the device. What is started
+/// on the device later waits for the copy. `from` has to stay as it is until `event` is done.
+void send(Cuda device, const void* from, void* to, size_t bytes, void* event);
+
 /// Waits for everything that was started on the device. Throws DeviceError if a kernel failed.
 void synchronize(Cuda device);
 

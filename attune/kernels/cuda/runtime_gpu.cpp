@@ -20,6 +20,7 @@ constexpr int kLeastCapability = 80;  // compute capability 8.0: the oldest that
 struct DeviceState {
   std::once_flag once;
   cudaStream_t stream = nullptr;
+  cudaStream_t copies = nullptr;     // of send(), beside the work
   bool reads_host_in_place = false;  // memory of the host, by the host's page tables (Grace)
 };
 
@@ -83,6 +84,7 @@ void prepare(Cuda device) {
   state_of(device).reads_host_in_place = in_place != 0;
   const int before = use(device);
   check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).stream, cudaStreamNonBlocking));
+  check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).copies, cudaStreamNonBlocking));
   cudaMemPool_t pool = nullptr;
   check(device, "asking for the memory pool", cudaDeviceGetDefaultMemPool(&pool, device.index));
   uint64_t all = UINT64_MAX;
@@ -177,10 +179,12 @@ void use_again(int index) noexcept {
   if (cudaGetDevice(&now) == cudaSuccess && now != index && is_in_use(index)) cudaSetDevice(index);
 }
 
-void* allocate(Cuda device, size_t bytes) {
+namespace {
+
+void* allocate_in(cudaStream_t order, Cuda device, size_t bytes) {
   void* memory = nullptr;
   const int before = use(device);
-  const cudaError_t error = cudaMallocAsync(&memory, bytes == 0 ? 1 : bytes, stream(device));
+  const cudaError_t error = cudaMallocAsync(&memory, bytes == 0 ? 1 : bytes, order);
   use_again(before);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // the next call begins without an error
@@ -192,6 +196,16 @@ void* allocate(Cuda device, size_t bytes) {
   return memory;
 }
 
+}  // namespace
+
+void* allocate(Cuda device, size_t bytes) {
+  return allocate_in(stream(device), device, bytes);
+}
+void* allocate_for_sending(Cuda device, size_t bytes) {
+  return allocate_in(state_of(device).copies, device, bytes);
+}
+
+// Also of memory that was allocated for sending: the stream has waited for the copy.
 void release(Cuda device, void* memory) noexcept {
   cudaFreeAsync(memory, stream(device));
 }
@@ -216,6 +230,47 @@ void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, 
 }
 void clear(Cuda device, void* memory, size_t bytes) {
   if (bytes > 0) check(device, "clearing memory", cudaMemsetAsync(memory, 0, bytes, stream(device)));
+}
+
+void* allocate_pinned(Cuda device, size_t bytes) {
+  void* memory = nullptr;
+  const int before = use(device);
+  const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+  use_again(before);
+  check(device, "allocating pinned memory of the host", error);
+  return memory;
+}
+void release_pinned(void* memory) noexcept {
+  cudaFreeHost(memory);
+}
+
+void* make_event(Cuda device) {
+  cudaEvent_t event = nullptr;
+  const int before = use(device);
+  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  use_again(before);
+  check(device, "making an event", error);
+  return event;
+}
+void release_event(void* event) noexcept {
+  cudaEventDestroy(static_cast<cudaEvent_t>(event));
+}
+bool is_done(Cuda device, void* event) {
+  const cudaError_t state = cudaEventQuery(static_cast<cudaEvent_t>(event));
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // it is no error
+    return false;
+  }
+  check(device, "a copy", state);
+  return true;
+}
+
+void send(Cuda device, const void* from, void* to, size_t bytes, void* event) {
+  const cudaStream_t copies = state_of(device).copies;
+  const auto end = static_cast<cudaEvent_t>(event);
+  check(device, "a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies));
+  check(device, "a copy", cudaEventRecord(end, copies));
+  check(device, "a copy", cudaStreamWaitEvent(stream(device), end, 0));
 }
 
 void synchronize(Cuda device) {
