@@ -48,6 +48,7 @@ class TranslateOptions(CallOptions, total=False):
     forced_last_token: int
     suppressed_tokens: list[int]
     suppressed_at_begin: list[int]
+    suppressed_phrases: list[list[int]]
     special_tokens: bool
     n_best: int  # translations of each sentence, at most beam_size
     alignments: bool  # fills Translation.alignment
@@ -77,6 +78,7 @@ class GenerateOptions(CallOptions, total=False):
     eos_tokens: list[int]
     suppressed_tokens: list[int]
     suppressed_at_begin: list[int]
+    suppressed_phrases: list[list[int]]
     forced_first_token: int
     forced_last_token: int
     special_tokens: bool
