@@ -83,6 +83,7 @@ class GenerateOptions(CallOptions, total=False):
     forced_last_token: int
     special_tokens: bool
     stop: list[str]  # strings that end a text and are left out of it
+    keep_stop: bool  # they are left in, with the rest of the token that ends one
     samples: int  # continuations of each prompt
     batch_texts: int  # the most texts at once
     prompts_have_special_tokens: bool  # as those of apply_chat_template(): none is put around them
