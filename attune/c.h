@@ -116,6 +116,7 @@ typedef int (*attune_text_callback)(void* user, size_t index, const char* added)
    ("temperature", "top_k", "top_p", "max_tokens", "seed", ...: docs/configuration.md), and
      adapter           one of those that the generator was loaded with ("": none)
      stop              list of strings that end a text and are left out of it
+     keep_stop         true: they are left in, with the rest of the token that ends one (false)
      samples           continuations of each prompt (1)
      batch_texts       the most texts at once (32)
      prompts_have_special_tokens   true: nothing is put around the prompts, as for those of attune_chat_prompt() (false)

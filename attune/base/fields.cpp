@@ -101,6 +101,11 @@ void FieldReader::read_plain(const Json& value, std::vector<int64_t>& field, con
   field.clear();
   for (const Json& element : value) read_plain(element, field.emplace_back(), where);
 }
+void FieldReader::read_plain(const Json& value, std::vector<std::vector<int64_t>>& field, const std::string& where) {
+  if (!value.is_array()) wrong_type(value, where, "a list of lists of whole numbers");
+  field.clear();
+  for (const Json& element : value) read_plain(element, field.emplace_back(), where);
+}
 void FieldReader::read_plain(const Json& value, std::vector<double>& field, const std::string& where) {
   if (!value.is_array()) wrong_type(value, where, "a list of numbers");
   field.clear();

@@ -125,6 +125,7 @@ class FieldReader {
   static void read_plain(const Json& value, std::string& field, const std::string& where);
   static void read_plain(const Json& value, std::vector<std::string>& field, const std::string& where);
   static void read_plain(const Json& value, std::vector<int64_t>& field, const std::string& where);
+  static void read_plain(const Json& value, std::vector<std::vector<int64_t>>& field, const std::string& where);
   static void read_plain(const Json& value, std::vector<double>& field, const std::string& where);
 
   const Json& json_;

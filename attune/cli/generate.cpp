@@ -30,12 +30,13 @@ namespace {
 struct GenerateCommand {
   std::string model, file, draft, precision, device;
   std::vector<std::string> text, prompts, stop;
-  int64_t samples = 1, threads = 0, draft_tokens = GenerateOptions{}.draft_tokens;
+  int64_t samples = 1, threads = 0;
   bool json = false, echo = false, slide = false, chat = false;
   // What is not given comes from the model's generation_config.json.
   std::optional<double> repetition_penalty, temperature, top_p, min_p;
   std::optional<int64_t> top_k, max_tokens;
-  std::optional<double> timeout;  // seconds
+  std::optional<double> timeout;        // seconds
+  std::optional<int64_t> draft_tokens;  // needs a draft
   std::optional<uint64_t> seed;
 };
 
@@ -169,6 +170,8 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
 }
 
 int generate(GenerateCommand command) {
+  if (command.draft_tokens && command.draft.empty())
+    fail<ConfigError>("--draft-tokens {}: needs --draft, the model that proposes them", *command.draft_tokens);
   find_model(command.model, command.text, "attune generate MODEL --prompt TEXT");
   command.prompts.insert(command.prompts.end(), command.text.begin(), command.text.end());
   const ThreadScope threads = use_threads(command.threads);
@@ -187,7 +190,7 @@ int generate(GenerateCommand command) {
   std::unique_ptr<DecoderLm> draft;
   if (!command.draft.empty()) draft = load_draft(command.draft, generator, precision, device);
   options.draft = draft.get();
-  options.draft_tokens = command.draft_tokens;
+  options.draft_tokens = command.draft_tokens.value_or(options.draft_tokens);
   catch_stop_signals();
   options.interrupt = &stop_requested();
   if (command.timeout) options.deadline = deadline_after(*command.timeout, "--timeout");
@@ -251,7 +254,8 @@ void add_generate(CLI::App& app) {
   command->add_option("--n", c->samples, "Texts for each prompt")->capture_default_str();
   command->add_option("--draft", c->draft,
                       "A smaller model with the same tokens that proposes the next ones: speculative decoding");
-  command->add_option("--draft-tokens", c->draft_tokens, "Tokens that it proposes at once")->capture_default_str();
+  command->add_option("--draft-tokens", c->draft_tokens,
+                      fmt::format("Tokens that it proposes at once [{}]", GenerateOptions{}.draft_tokens));
   command->add_flag("--slide", c->slide, "Continue when the context is full, from its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");

@@ -54,6 +54,9 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
     Json given = {{"early_stopping", early_stopping}};
     read_fields(given, generation, "--early-stopping");
   }
+  if (patience && generation.early_stopping != EarlyStopping::patience)
+    fail<ConfigError>("--patience {}: needs --early-stopping patience, here it is {}", *patience,
+                      enum_name(generation.early_stopping));
   generation.validate();
   TranslateOptions options;
   options.generation = generation;

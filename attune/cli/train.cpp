@@ -98,7 +98,8 @@ std::string text_line(const StartReport& report) {
 // Shows the run on the terminal: a bar that is redrawn, or plain lines in a log.
 class TerminalObserver final : public TrainingObserver {
  public:
-  explicit TerminalObserver(bool smoothed) : smoothed_(smoothed) {}
+  explicit TerminalObserver(const TrainConfig& train)
+      : smoothed_(train.label_smoothing > 0), time_limit_(60 * train.max_minutes) {}
 
   void on_start(const StartReport& report) override {
     shows_perplexity_ = report.model.architecture != Architecture::encoder_classifier;
@@ -120,7 +121,9 @@ class TerminalObserver final : public TrainingObserver {
                         .rate = report.tokens_per_second,
                         .unit = "tok",
                         .fields = {{"loss", fmt::format("{:.3f}", report.loss)}},
-                        .start = start_step_};
+                        .start = start_step_,
+                        .time_limit = time_limit_,
+                        .earlier_seconds = start_seconds_};
     if (smoothed_) state.fields.emplace_back("nll", fmt::format("{:.3f}", report.nll));
     if (shows_perplexity_) state.fields.emplace_back("perplexity", fmt::format("{:.4g}", std::exp(report.nll)));
     state.fields.emplace_back("lr", fmt::format("{:.2e}", report.learning_rate));
@@ -136,7 +139,8 @@ class TerminalObserver final : public TrainingObserver {
 
  private:
   Terminal terminal_;
-  const bool smoothed_;  // the loss is label-smoothed, so that the negative log likelihood is another number
+  const bool smoothed_;      // the loss is label-smoothed, so that the negative log likelihood is another number
+  const double time_limit_;  // seconds of training; 0: none
   std::optional<StepReport> logged_;  // the newest entry of the log; before the first, what would stand there
   int64_t start_step_ = 0;
   double start_seconds_ = -1;
@@ -238,7 +242,7 @@ int train(const Options& options, const std::shared_ptr<Communicator>& communica
   check_out(options);
   catch_stop_signals();
   const bool smoothed = config.train.label_smoothing > 0;
-  TerminalObserver observer(smoothed);
+  TerminalObserver observer(config.train);
   Trainer trainer(config, options.out, observer, stop_requested(), communicator);
   const TrainingResult result = trainer.run(options.resume);
   observer.finish();

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
+#include "attune/hub/adapter_file.h"
 #include "attune/hub/hub_config.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/parameter_writer.h"
@@ -21,14 +21,11 @@
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
 #include "attune/tensor/host_view.h"
-#include "attune/text/huggingface/regex.h"
 
 namespace attune {
 namespace {
 
-constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kWeight = ".weight";
-constexpr const char* kClassification = "SEQ_CLS";
 // In the metadata of the tensors: a JSON list of texts; transformers' name of what a head is for.
 constexpr const char* kLabels = "labels";
 constexpr const char* kProblem = "problem_type";
@@ -64,7 +61,7 @@ ModulePlace modules_of(const OpenedFolder& base, const std::string& projection) 
 std::string stored_name(const OpenedFolder& base, const std::string& parameter) {
   const auto found = hub_place(base, parameter);
   const bool same = found && found->theirs.size() == 1 && !found->transform.transposed && !found->transform.part;
-  return std::string(kPrefix) + (same ? found->theirs.front() : parameter);
+  return std::string(kAdapterPrefix) + (same ? found->theirs.front() : parameter);
 }
 
 std::vector<float> values_of(const Tensor& x) {
@@ -86,7 +83,7 @@ const char* task_of(Architecture architecture) {
     case Architecture::encoder_decoder:
       return "SEQ_2_SEQ_LM";
     case Architecture::encoder_classifier:
-      return kClassification;
+      return kClassificationTask;
     case Architecture::encoder_masked_lm:
     case Architecture::encoder:
       break;
@@ -104,19 +101,6 @@ std::string classifier_module(const std::string& name) {
   return "";
 }
 
-// What a folder holds for one of the base model's modules.
-struct Stored {
-  Tensor a, b;  // float32
-  double scale = 1;
-  int64_t first = 0;      // of the projection's outputs
-  std::string name = {};  // of A in the file
-};
-
-struct AlphaPattern {
-  std::unique_ptr<huggingface::Pattern> modules;  // of whole names
-  double alpha;
-};
-
 std::vector<std::string> labels_of(const std::string& list, const std::string& file) {
   const std::string where = file + ": metadata";
   return HubConfig(Json{{kLabels, parse_json(list, where)}}, where).texts(kLabels);
@@ -129,93 +113,6 @@ Json head_of(const Json& fields) {
     if (fields.contains(name)) head[name] = fields.at(name);
   return head;
 }
-
-class AdapterFile {
- public:
-  AdapterFile(const std::filesystem::path& folder, bool is_classifier)
-      : config_(read_json_file(folder / kAdapterConfigFile), (folder / kAdapterConfigFile).string()),
-        reader_(folder / kAdapterFile) {
-    if (config_.text("peft_type") != "LORA") config_.refuse("peft_type", "is not supported, needs \"LORA\"");
-    if (config_.text("task_type", "") == kClassification && !is_classifier)
-      config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
-    config_.require("bias", "none");
-    for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
-    refuse_changed_base();
-    const HubConfig patterns = config_.table("alpha_pattern");
-    for (const auto& [key, value] : patterns.json().items())
-      alphas_.push_back({.modules = huggingface::make_regex("^(.*\\.)?(" + key + ")$", patterns.where()),
-                         .alpha = patterns.number(key)});
-    for (const char* field : {"alora_invocation_tokens", "layer_replication", "kasa_config", "velora_config"})
-      if (config_.has(field)) config_.refuse(field, "is not supported");
-  }
-
-  // With these, PEFT changes the weights of the base model when it loads an adapter.
-  void refuse_changed_base() const {
-    const std::string field = "init_lora_weights";
-    if (!config_.has_text(field)) return;
-    for (const char* method : {"pissa", "olora", "OLoRA", "corda", "loftq"})
-      if (config_.text(field).starts_with(method))
-        config_.refuse(field, "changes the base model, which is not supported; PEFT can save most of them as LoRA");
-  }
-
-  // The adapter of a module, whose tensors have to fit; undefined where there is none.
-  Stored stored(const std::string& module, int64_t in) {
-    const std::string a_name = std::string(kPrefix) + module + ".lora_A.weight";
-    const std::string b_name = std::string(kPrefix) + module + ".lora_B.weight";
-    if (!reader_.contains(a_name) && !reader_.contains(b_name)) return {};
-    Stored stored{.a = load(a_name), .b = load(b_name), .name = a_name};
-    if (stored.a.rank() != 2 || stored.b.rank() != 2 || stored.a.size(1) != in || stored.a.size(0) < 1 ||
-        stored.a.size(0) != stored.b.size(1))
-      fail<FileError>("{}: tensors {} and {} have shapes {} and {}, expected [rank, {}] and [outputs, rank]",
-                      reader_.path().string(), in_quotes(a_name), in_quotes(b_name), stored.a.shape().text(),
-                      stored.b.shape().text(), in);
-    const auto rank = static_cast<double>(stored.a.size(0));
-    const double alpha = alpha_of(module);
-    stored.scale = alpha / (config_.flag("use_rslora", false) ? std::sqrt(rank) : rank);
-    return stored;
-  }
-
-  // Fills a parameter that the file has.
-  void fill(const std::string& name, const Tensor& parameter) {
-    if (!reader_.contains(name)) return;
-    const Tensor values = load(name);
-    if (values.shape() != parameter.shape())
-      fail<FileError>("{}: tensor {} has shape {}, the model has {}", reader_.path().string(), in_quotes(name),
-                      values.shape().text(), parameter.shape().text());
-    parameter.copy_from(values);
-  }
-
-  double dropout() const { return config_.number("lora_dropout", 0); }
-  std::string path() const { return reader_.path().string(); }
-
-  void refuse_unknown() const {
-    for (const std::string& name : reader_.names())
-      if (!used_.contains(name))
-        fail<FileError>("{}: tensor {} is for no projection of the model", reader_.path().string(), in_quotes(name));
-  }
-
- private:
-  Tensor load(const std::string& name) {
-    if (!reader_.contains(name)) fail<FileError>("{}: has no tensor {}", reader_.path().string(), in_quotes(name));
-    used_.insert(name);
-    return reader_.load(name).to(DType::f32);
-  }
-
-  // The value of the first expression that matches, as get_pattern_key() of PEFT finds it.
-  double alpha_of(const std::string& module) const {
-    bool found = false;
-    for (const AlphaPattern& pattern : alphas_) {
-      pattern.modules->for_each_match(module, [&](huggingface::Match) { found = true; });
-      if (found) return pattern.alpha;
-    }
-    return config_.number("lora_alpha");
-  }
-
-  HubConfig config_;
-  SafetensorsReader reader_;
-  std::vector<AlphaPattern> alphas_;
-  std::set<std::string> used_;
-};
 
 // The rows of B that are a projection's own, where it is a part of the family's.
 Tensor own_rows(const Tensor& b, const Transform& t, int64_t out, const std::string& module) {
@@ -235,18 +132,18 @@ Tensor own_rows(const Tensor& b, const Transform& t, int64_t out, const std::str
 
 // One adapter that adds to each range of outputs what the parts add there: A of all parts one below the other, and B
 // with zeros elsewhere.
-Stored joined(const std::vector<Stored>& parts, int64_t out) {
+StoredAdapter joined(const std::vector<StoredAdapter>& parts, int64_t out) {
   int64_t rank = 0;
   const int64_t in = parts.front().a.size(1);
   std::vector<float> a;
-  for (const Stored& part : parts) {
+  for (const StoredAdapter& part : parts) {
     const std::vector<float> values = values_of(part.a);
     a.insert(a.end(), values.begin(), values.end());
     rank += part.a.size(0);
   }
   std::vector<float> b(static_cast<size_t>(out * rank));
   int64_t column = 0;
-  for (const Stored& part : parts) {
+  for (const StoredAdapter& part : parts) {
     const std::vector<float> values = values_of(part.b);
     const auto factor = static_cast<float>(part.scale / parts.front().scale);
     for (int64_t r = 0; r < part.b.size(0); ++r)
@@ -260,32 +157,32 @@ Stored joined(const std::vector<Stored>& parts, int64_t out) {
 }
 
 // The adapter of a projection; undefined where there is none.
-Stored read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& slot) {
+StoredAdapter read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& slot) {
   const int64_t out = slot.out(), in = slot.in();
   ModulePlace place = modules_of(base, slot.name);
-  std::vector<Stored> parts;
-  if (Stored own = file.stored(slot.name, in); own.a.defined()) {
+  std::vector<StoredAdapter> parts;
+  if (StoredAdapter own = file.stored(slot.name, in); own.a.defined()) {
     place = {.modules = {slot.name}, .transform = {}};
     parts.push_back(std::move(own));
   } else {
     const int64_t step = out / static_cast<int64_t>(place.modules.size());
     for (size_t i = 0; i < place.modules.size(); ++i) {
-      Stored part = file.stored(place.modules[i], in);
+      StoredAdapter part = file.stored(place.modules[i], in);
       if (!part.a.defined()) continue;
       part.b = own_rows(part.b, place.transform, out, slot.name);
       part.first = static_cast<int64_t>(i) * step;
       parts.push_back(std::move(part));
     }
   }
-  for (const Stored& part : parts)
+  for (const StoredAdapter& part : parts)
     if (part.first + part.b.size(0) > out || (place.modules.size() == 1 && part.b.size(0) != out))
       fail<FileError>("{}: the adapter of {} has {} outputs, the projection {}", file.path(), slot.name, part.b.size(0),
                       out);
-  return parts.empty() ? Stored{} : joined(parts, out);
+  return parts.empty() ? StoredAdapter{} : joined(parts, out);
 }
 
 // Inputs of experts are not the rows of a batch, and those of a head are not all of them.
-void check_choice(const AdapterSlot& slot, const Stored& found, const std::string& path) {
+void check_choice(const AdapterSlot& slot, const StoredAdapter& found, const std::string& path) {
   if (slot.weight->use != ParameterUse::product)
     fail<ConfigError>(
         "{}: tensor {} adapts {}, whose weight is read by more than this product; requests cannot choose "
@@ -326,8 +223,8 @@ std::vector<ProjectionGroup> groups_of(Module& module, const OpenedFolder& base)
 }
 
 // The adapters of a group as one: A of all parts one below the other, and B with zeros elsewhere.
-Stored joined(const ProjectionGroup& group) {
-  Stored all;
+StoredAdapter joined(const ProjectionGroup& group) {
+  StoredAdapter all;
   int64_t rank = 0, in = 0;
   std::vector<float> a;
   for (const auto& [adapter, transform] : group.parts) {
@@ -367,15 +264,15 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   Json ranks = Json::object(), alphas = Json::object();
   bool transposed = false;
   for (const ProjectionGroup& group : groups_of(module, d.base)) {
-    const Stored adapter = joined(group);
+    const StoredAdapter adapter = joined(group);
     const int64_t rank = adapter.a.size(0), step = group.rows / static_cast<int64_t>(group.modules.size());
     const double r = static_cast<double>(rank);
     const double alpha = adapter.scale * (lora.rank_stabilized ? std::sqrt(r) : r);
     transposed = transposed || group.parts.front().transform.transposed;
     int64_t first = 0;
     for (const std::string& name : group.modules) {
-      tensors.push_back({std::string(kPrefix) + name + ".lora_A.weight", adapter.a});
-      tensors.push_back({std::string(kPrefix) + name + ".lora_B.weight", adapter.b.rows(first, first + step)});
+      tensors.push_back({std::string(kAdapterPrefix) + name + ".lora_A.weight", adapter.a});
+      tensors.push_back({std::string(kAdapterPrefix) + name + ".lora_B.weight", adapter.b.rows(first, first + step)});
       targets.insert(name);
       if (rank != lora.rank) ranks[name] = rank;
       if (std::abs(alpha - lora.alpha_in_use()) > 1e-9 * alpha) alphas[name] = alpha;
@@ -385,7 +282,7 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   const auto* const classifier = dynamic_cast<const EncoderClassifier*>(&module);
   for (const NamedParameter& p : named_parameters(module)) {
     if (is_of_adapter(p.name)) continue;
-    const std::string name = stored_name(d.base, p.name), own = name.substr(kPrefix.size());
+    const std::string name = stored_name(d.base, p.name), own = name.substr(kAdapterPrefix.size());
     const std::string module_of_head = classifier == nullptr ? "" : classifier_module(own);
     if (module_of_head.empty() && std::ranges::find(d.saved, p.name) == d.saved.end()) continue;
     tensors.push_back({name, p.tensor->detach().to(Device{})});
@@ -430,11 +327,11 @@ std::filesystem::path adapter_base(const std::filesystem::path& folder) {
 
 std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kAdapterConfigFile;
-  if (HubConfig(read_json_file(path), path.string()).text("task_type", "") != kClassification) return std::nullopt;
+  if (HubConfig(read_json_file(path), path.string()).text("task_type", "") != kClassificationTask) return std::nullopt;
   StoredHead head{.file = SafetensorsReader(folder / kAdapterFile), .tensors = {}, .labels = {}};
   for (const std::string& name : head.file.names()) {
-    if (!name.starts_with(kPrefix) || name.find(".lora_") != std::string::npos) continue;
-    head.tensors.push_back(name.substr(kPrefix.size()));
+    if (!name.starts_with(kAdapterPrefix) || name.find(".lora_") != std::string::npos) continue;
+    head.tensors.push_back(name.substr(kAdapterPrefix.size()));
     head.file.rename(name, head.tensors.back());
   }
   if (head.tensors.empty()) return std::nullopt;
@@ -456,7 +353,7 @@ void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base,
     if (slot.weight->panels && !slot.weight->tensor.defined())
       fail<ConfigError>("{}: the model's weights are panels; an adapter needs the model that they were made from",
                         slot.name);
-    const Stored found = read_slot(file, base, slot);
+    const StoredAdapter found = read_slot(file, base, slot);
     if (found.a.defined()) slot.adapter->set(found.a, found.b, found.scale, file.dropout());
   }
   for (const NamedParameter& p : named_parameters(module))
@@ -469,7 +366,7 @@ std::vector<std::string> read_adapter_choices(const AdapterFolders& folders, con
   for (const auto& [name, folder] : folders) {
     AdapterFile file(folder, false);
     for (const AdapterSlot& slot : adapter_slots(module)) {
-      const Stored found = read_slot(file, base, slot);
+      const StoredAdapter found = read_slot(file, base, slot);
       if (!found.a.defined()) continue;
       check_choice(slot, found, file.path());
       const Parameter& weight = *slot.weight;

@@ -45,6 +45,7 @@ HubFolder::HubFolder(const std::filesystem::path& folder, HubConfig config, cons
       tensors_(folder, family_.prefix) {
   if (head) add_head(*head);
   config_ = translate(head);
+  if (take_tied_embedding()) config_ = translate(head);
   check_size(config_, tensors_);
 }
 
@@ -64,6 +65,27 @@ TransformerConfig HubFolder::translate(const std::optional<StoredHead>& head) co
     if (text.starts_with(hub_.where())) throw;
     fail<ConfigError>("{}: {}", hub_.where(), text);
   }
+}
+
+// safetensors writes a matrix of two names under one of them, not always the embedding's; transformers reads either
+// (tie_weights() of modeling_utils.py). Where config.json does not say it, the family's base models do.
+bool HubFolder::take_tied_embedding() {
+  const auto by_default = [&](bool tied) {
+    return std::ranges::any_of(family_.classes, [&](const HubClass& c) { return c.tied == tied; });
+  };
+  if (!hub_.flag("tie_word_embeddings", by_default(true) && !by_default(false))) return false;
+  const NameTable table = family_.names(config_, files());
+  const auto name_of = [&](const char* parameter) {
+    const std::optional<Place> place = attune::place_of(parameter, table);
+    return place && place->theirs.size() == 1 ? place->theirs.front() : "";
+  };
+  const bool pairs = config_.architecture == Architecture::encoder_decoder;
+  const std::string embedding = name_of(pairs ? "source_embedding.weight" : "embedding.weight");
+  const std::string projection = name_of("projection.weight");
+  if (embedding.empty() || projection.empty() || tensors_.contains(embedding) || !tensors_.contains(projection))
+    return false;
+  tensors_.move(projection, embedding);
+  return true;
 }
 
 // There are as many labels as the head has outputs; a classifier's own names of as many stay.

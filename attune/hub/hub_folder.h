@@ -55,6 +55,9 @@ class HubFolder {
   HubFolder(const std::filesystem::path& folder, HubConfig config, const std::optional<StoredHead>& head);
   /// Makes config.json and tensors those of the family's classifier with this head.
   void add_head(const StoredHead& head);
+  /// Makes the projection's tensor the embedding's where the two are tied and the files have it under the first name
+  /// alone. Whether it did.
+  bool take_tied_embedding();
   /// With the labels of the head, unless it has none.
   TransformerConfig translate(const std::optional<StoredHead>& head = {}) const;
   HubFiles files() const;

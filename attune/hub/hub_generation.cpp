@@ -49,12 +49,16 @@ void set_lengths(GenerationConfig& g, const HubConfig& hub) {
   g.min_length = std::clamp<int64_t>(least, 0, g.max_length - 1);
 }
 
-// "bad_words_ids" is a list of phrases; a phrase that is an end is left out, as by transformers.
+// "bad_words_ids" is a list of phrases; a phrase that is an end is left out, as by transformers
+// (NoBadWordsLogitsProcessor).
 template <class Config>
 void add_bad_words(Config& g, const HubConfig& hub) {
   for (const std::vector<int64_t>& phrase : hub.integer_lists("bad_words_ids")) {
-    if (phrase.size() != 1) hub.refuse("bad_words_ids", "phrases of several tokens are not supported");
-    if (std::ranges::find(g.eos_tokens, phrase[0]) == g.eos_tokens.end()) g.suppressed_tokens.push_back(phrase[0]);
+    if (phrase.empty()) hub.refuse("bad_words_ids", "a phrase has no tokens");
+    if (phrase.size() > 1)
+      g.suppressed_phrases.push_back(phrase);
+    else if (std::ranges::find(g.eos_tokens, phrase[0]) == g.eos_tokens.end())
+      g.suppressed_tokens.push_back(phrase[0]);
   }
 }
 
@@ -164,6 +168,7 @@ Json token_fields(const Config& g, const SpecialIds& special, const std::vector<
   if (!eos.empty()) json["eos_token_id"] = eos.size() == 1 ? Json(eos.front()) : Json(eos);
   if (!suppressed.empty()) json["suppress_tokens"] = suppressed;
   if (!g.suppressed_at_begin.empty()) json["begin_suppress_tokens"] = g.suppressed_at_begin;
+  if (!g.suppressed_phrases.empty()) json["bad_words_ids"] = g.suppressed_phrases;
   if (g.forced_first_token >= 0) json["forced_bos_token_id"] = g.forced_first_token;
   if (g.forced_last_token >= 0) json["forced_eos_token_id"] = g.forced_last_token;
   if (g.no_repeat_ngram_size > 0) json["no_repeat_ngram_size"] = g.no_repeat_ngram_size;

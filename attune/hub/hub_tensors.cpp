@@ -23,10 +23,16 @@ std::string older_name(const std::string& name) {
 HubTensors::HubTensors(const std::filesystem::path& folder, std::string prefix)
     : source_(folder), prefix_(std::move(prefix)) {}
 
+void HubTensors::move(const std::string& from, const std::string& to) {
+  moved_ = stored_name(from);
+  moved_to_ = to;
+}
+
 std::string HubTensors::stored_name(const std::string& name) const {
+  if (!moved_.empty() && name == moved_to_) return moved_;
   const std::string bare = !prefix_.empty() && name.starts_with(prefix_) ? name.substr(prefix_.size()) : "";
   for (const std::string& candidate : {name, bare, older_name(name), older_name(bare)})
-    if (!candidate.empty() && source_.contains(candidate)) return candidate;
+    if (!candidate.empty() && candidate != moved_ && source_.contains(candidate)) return candidate;
   return "";
 }
 

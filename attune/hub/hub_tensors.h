@@ -26,6 +26,9 @@ class HubTensors final : public TensorNames {
   /// See TensorSource::add().
   void add(SafetensorsReader file, const std::vector<std::string>& names) { source_.add(std::move(file), names); }
 
+  /// From now on the tensor of one name is found under `to`, and no more under its own: `from` has to be there.
+  void move(const std::string& from, const std::string& to);
+
   bool contains(const std::string& name) const override { return !stored_name(name).empty(); }
   /// The name in the files; "" if there is no such tensor.
   std::string stored_name(const std::string& name) const;
@@ -49,6 +52,7 @@ class HubTensors final : public TensorNames {
  private:
   TensorSource source_;
   std::string prefix_;
+  std::string moved_, moved_to_;  // the name in the files, and what it is found under; "": none was moved
 };
 
 }  // namespace attune

@@ -30,6 +30,7 @@ template <class Config>
 void forget_tokens_beyond(int64_t vocab, Config& settings) {
   for (std::vector<int64_t>* const tokens : {&settings.suppressed_tokens, &settings.suppressed_at_begin})
     std::erase_if(*tokens, [&](int64_t token) { return token >= vocab; });
+  std::erase_if(settings.suppressed_phrases, [&](const auto& phrase) { return std::ranges::max(phrase) >= vocab; });
 }
 
 template <class Model>

@@ -89,7 +89,7 @@ DecodingRequest GenerationRequests::request(std::vector<int32_t> prompt, int64_t
 GrowingText GenerationRequests::text(const std::vector<int32_t>& prompt,
                                      std::function<void(std::string_view)> on_text) const {
   return GrowingText(IncrementalDecoder(generator_.tokenizer(), prompt, generator_.eos_is_line_end()),
-                     StopStrings(options_.stop), std::move(on_text));
+                     StopStrings(options_.stop, options_.keep_stop), std::move(on_text));
 }
 
 }  // namespace attune

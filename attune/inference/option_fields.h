@@ -90,6 +90,7 @@ void visit_fields(GenerateFields& f, FieldVisitor& v) {
   visit_fields(f.sampling, v);
   v("adapter", f.options.adapter);
   v("stop", f.options.stop);
+  v("keep_stop", f.options.keep_stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);
   v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);

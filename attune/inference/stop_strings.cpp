@@ -7,7 +7,7 @@
 
 namespace attune {
 
-StopStrings::StopStrings(std::vector<std::string> strings) : strings_(std::move(strings)) {
+StopStrings::StopStrings(std::vector<std::string> strings, bool keep) : strings_(std::move(strings)), keep_(keep) {
   constexpr size_t kLongest = 4096;
   for (const std::string& s : strings_) {
     if (s.empty() || s.size() > kLongest)
@@ -27,7 +27,9 @@ std::string StopStrings::push(std::string_view piece) {
     end = at + s.size();
   }
   found_ = begin != std::string::npos;
-  const size_t ready = found_ ? begin : pending_.size() - held_back();
+  size_t ready = pending_.size();
+  if (found_ && !keep_) ready = begin;
+  if (!found_) ready -= held_back();
   std::string text = pending_.substr(0, ready);
   pending_.erase(0, found_ ? pending_.size() : ready);
   return text;

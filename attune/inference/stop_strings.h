@@ -11,11 +11,12 @@ namespace attune {
 /// into pieces makes no difference.
 class StopStrings {
  public:
-  /// Throws ConfigError when one is empty or longer than 4096 bytes.
-  explicit StopStrings(std::vector<std::string> strings);
+  /// `keep`: the stop string is text too, with the rest of its piece. Throws ConfigError when one is empty or longer
+  /// than 4096 bytes.
+  explicit StopStrings(std::vector<std::string> strings, bool keep = false);
 
   /// Adds a piece and returns the text that is certain to be before any stop string. Text that could still become one
-  /// is held back. After a stop string everything is dropped.
+  /// is held back. After a stop string everything is dropped, from its begin on unless it is kept.
   std::string push(std::string_view piece);
   /// Returns the text that was held back; call it at the end of the text.
   std::string finish();
@@ -26,6 +27,7 @@ class StopStrings {
   size_t held_back() const;
 
   std::vector<std::string> strings_;
+  bool keep_;
   std::string pending_;
   bool found_ = false;
 };

@@ -28,7 +28,7 @@ class Tokenizer;
 struct LanguageModelFolder;
 
 struct GeneratedText {
-  std::string text;             // what follows the prompt, up to a stop string; valid UTF-8
+  std::string text;             // what follows the prompt, up to a stop string, see keep_stop; valid UTF-8
   std::vector<int32_t> tokens;  // that were generated, eos and a stop string's included
   FinishReason finish_reason = FinishReason::length;
 };
@@ -36,7 +36,8 @@ struct GeneratedText {
 struct GenerateOptions {
   std::optional<SamplingConfig> sampling = {};  // else the model's own
   std::string adapter = {};                     // one of TextGenerator::adapters(); "": the model as it is
-  std::vector<std::string> stop = {};           // strings that end a continuation and are left out of it
+  std::vector<std::string> stop = {};           // strings that end a continuation and are left out of it ...
+  bool keep_stop = false;                       // ... unless this is true: then the text has its last token whole
   int64_t samples = 1;                          // continuations of each prompt
   int64_t batch_texts = 32;                     // the most texts at once, those of other calls included
   /// The prompts have their special tokens, as those that a chat template writes: none is put around them.

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "attune/base/check.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 
@@ -17,6 +19,18 @@ inline void check_token(const char* field, int64_t token, int64_t least = 0) {
 /// The same for each token of a list.
 inline void check_tokens(const char* field, std::span<const int64_t> tokens) {
   for (const int64_t token : tokens) check_token(field, token);
+}
+
+/// The same for lists of tokens, none of which may be empty. Each step of a search looks at all of them, so that there
+/// are at most 65,536.
+inline void check_token_lists(const char* field, std::span<const std::vector<int64_t>> lists) {
+  constexpr size_t kMost = 1 << 16;
+  if (lists.size() > kMost)
+    fail<ConfigError>("{}: {} lists of tokens, at most {} are accepted", field, lists.size(), kMost);
+  for (const std::vector<int64_t>& tokens : lists) {
+    if (tokens.empty()) fail<ConfigError>("{}: a list without tokens", field);
+    check_tokens(field, tokens);
+  }
 }
 
 }  // namespace attune

@@ -44,6 +44,7 @@ void GenerationConfig::validate() const {
   check_tokens("eos_tokens", eos_tokens);
   check_tokens("suppressed_tokens", suppressed_tokens);
   check_tokens("suppressed_at_begin", suppressed_at_begin);
+  check_token_lists("suppressed_phrases", suppressed_phrases);
 }
 
 void GenerationConfig::limit_length(int64_t most) {

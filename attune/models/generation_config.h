@@ -72,7 +72,9 @@ struct GenerationConfig {
   int64_t forced_last_token = -1;                 // what an output that reaches the length limit ends with; -1: nothing
   std::vector<int64_t> suppressed_tokens = {};    // in no output
   std::vector<int64_t> suppressed_at_begin = {};  // not the first token of an output
-  bool special_tokens = false;                    // whether outputs may have pad and bos
+  /// Lists of tokens that no output has, nor has with the end of its prompt.
+  std::vector<std::vector<int64_t>> suppressed_phrases = {};
+  bool special_tokens = false;  // whether outputs may have pad and bos
 
   // Some kinds of positions have no limit, so the search has one: a model folder of unknown origin, whose weights never
   // produce eos, may take minutes for a sentence, but neither days nor all memory.
@@ -116,6 +118,7 @@ void visit_fields(GenerationConfig& c, FieldVisitor& v) {
   v("forced_last_token", c.forced_last_token);
   v("suppressed_tokens", c.suppressed_tokens);
   v("suppressed_at_begin", c.suppressed_at_begin);
+  v("suppressed_phrases", c.suppressed_phrases);
   v("special_tokens", c.special_tokens);
 }
 

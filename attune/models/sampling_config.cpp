@@ -19,6 +19,7 @@ void SamplingConfig::validate() const {
   check_tokens("eos_tokens", eos_tokens);
   check_tokens("suppressed_tokens", suppressed_tokens);
   check_tokens("suppressed_at_begin", suppressed_at_begin);
+  check_token_lists("suppressed_phrases", suppressed_phrases);
   check_token("forced_first_token", forced_first_token, -1);
   check_token("forced_last_token", forced_last_token, -1);
   check_range<uint64_t>("seed", seed, 0, (uint64_t{1} << 63) - 1);

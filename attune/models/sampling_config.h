@@ -27,6 +27,8 @@ struct SamplingConfig {
   std::vector<int64_t> eos_tokens = {};           // each of them ends a text; none: as the tokenizer says
   std::vector<int64_t> suppressed_tokens = {};    // in no text
   std::vector<int64_t> suppressed_at_begin = {};  // not the first token of a continuation
+  /// Lists of tokens that no text has, nor has with the end of its prompt.
+  std::vector<std::vector<int64_t>> suppressed_phrases = {};
   int64_t forced_first_token = -1;  // what follows a prompt of one token, which is where a text begins; -1: nothing
   int64_t forced_last_token = -1;   // the last one of a continuation of max_tokens; -1: nothing
   bool special_tokens = false;      // whether texts may have bos, pad and unk
@@ -56,6 +58,7 @@ void visit_fields(SamplingConfig& c, FieldVisitor& v) {
   v("eos_tokens", c.eos_tokens);
   v("suppressed_tokens", c.suppressed_tokens);
   v("suppressed_at_begin", c.suppressed_at_begin);
+  v("suppressed_phrases", c.suppressed_phrases);
   v("forced_first_token", c.forced_first_token);
   v("forced_last_token", c.forced_last_token);
   v("special_tokens", c.special_tokens);

@@ -24,8 +24,10 @@ AttentionSetting cross_attention_setting(const TransformerConfig& c) {
 }
 
 PositionSetting position_setting(const TransformerConfig& c) {
+  const bool lm = c.architecture == Architecture::decoder_lm;
   return {.d_model = c.position_width(),
-          .context_length = c.architecture == Architecture::decoder_lm ? c.context_length : 0};
+          .context_length = lm ? c.context_length : 0,
+          .width_field = lm || c.embedding_dim == 0 ? "d_model" : "embedding_dim"};
 }
 
 LayerNormConfig norm_config(const TransformerConfig& c) {

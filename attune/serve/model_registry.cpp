@@ -50,7 +50,7 @@ std::string fingerprint_of(const ModelConfig& config) {
 
 }  // namespace
 
-ModelRegistry::ModelRegistry(const ServeConfig& config) : most_requests_(config.limits.requests) {
+ModelRegistry::ModelRegistry(const ServeConfig& config) : limits_(config.limits) {
   for (const auto& [name, model] : config.models) {
     Entry entry{.config = model};
     const Device device = model.place(name);
@@ -66,8 +66,7 @@ ModelRegistry::~ModelRegistry() {
 }
 
 std::vector<std::shared_ptr<ServedModel>> ModelRegistry::make(const std::string& name, const Entry& entry) const {
-  std::vector<std::shared_ptr<ServedModel>> models = {
-      std::make_shared<ServedModel>(name, entry.config, most_requests_)};
+  std::vector<std::shared_ptr<ServedModel>> models = {std::make_shared<ServedModel>(name, entry.config, limits_)};
   for (const auto& [adapter, folder] : entry.config.adapters)
     models.push_back(std::make_shared<ServedModel>(*models.front(), adapter));
   return models;

@@ -47,7 +47,7 @@ class ModelRegistry {
   };
   std::vector<std::shared_ptr<ServedModel>> make(const std::string& name, const Entry& entry) const;
 
-  const int64_t most_requests_;
+  const RequestLimits limits_;
   std::atomic<bool> ready_{false};
   mutable std::mutex mutex_;  // of what follows
   std::map<std::string, Entry> models_;

@@ -21,11 +21,11 @@ ServedLanguage language_of(const std::string& text) {
 
 }  // namespace
 
-ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t most_requests)
+ServedModel::ServedModel(std::string name, const ModelConfig& config, const RequestLimits& limits)
     : name_(std::move(name)),
       config_(config),
       created_(seconds_since_1970()),
-      admission_(std::make_shared<Admission>(most_requests)) {
+      admission_(std::make_shared<Admission>(limits.requests)) {
   const Device device = config_.place(name_);
   const ProductPrecision precision = resolved(config_.precision, device);
   const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = precision, .device = device};
@@ -51,6 +51,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       kind_ = ModelKind::translation;
       translator_ = Translator(folder.load_model(weights, config_.adapters, device), scheduling);
       text_style_ = std::make_shared<TextStyleCheck>(read_source_text(config_.folder), false);  // no log has texts
+      check_beam(limits);
       set_languages();
       decode(translator_->scheduler(), config_.batch * lanes);
       break;
@@ -108,6 +109,15 @@ void ServedModel::set_languages() {
     if (!l.token.empty()) language_token(translator_->source_tokenizer(), "source_languages", l.token);
   for (const ServedLanguage& l : target_languages_)
     if (!l.token.empty()) language_token(translator_->target_tokenizer(), "target_languages", l.token);
+}
+
+// A request without a beam_size has the model's: each of them would be refused.
+void ServedModel::check_beam(const RequestLimits& limits) const {
+  if (const int64_t own = translator_->generation().beam_size; own > limits.beam_size)
+    fail<ConfigError>(
+        "models.{}: its generation_config.json has beam_size = {}, limits.beam_size allows up to {}: "
+        "raise the limit or lower the model's",
+        name_, own, limits.beam_size);
 }
 
 void ServedModel::stop() {

@@ -31,8 +31,8 @@ struct ServedLanguage {
 /// A model with the worker that runs its requests. What a call needs of it is const and thread-safe.
 class ServedModel {
  public:
-  /// Throws FileError and ConfigError. `most_requests` is for Admission.
-  ServedModel(std::string name, const ModelConfig& config, int64_t most_requests);
+  /// Throws FileError and ConfigError, also for a model whose own beam is larger than `limits` allow.
+  ServedModel(std::string name, const ModelConfig& config, const RequestLimits& limits);
   /// One of the model's adapters as a model of its own: with the weights, the worker and the limits of `base`.
   ServedModel(const ServedModel& base, std::string adapter);
   ServedModel(const ServedModel&) = delete;
@@ -68,6 +68,7 @@ class ServedModel {
 
  private:
   void set_languages();
+  void check_beam(const RequestLimits& limits) const;
 
   const std::string name_, adapter_, base_;
   const ModelConfig config_;

@@ -18,17 +18,15 @@
 namespace attune::serve {
 namespace {
 
-// n_best needs as large a beam; the rest is the model's own. No field chooses groups: a beam that the model's do not
-// divide has none.
-void set_n_best(const Service& service, TranslateOptions& options, const Translator& translator, int64_t n_best) {
+// n_best needs as large a beam; the rest is the model's own, whose beam is within the limits. No field chooses groups:
+// a beam that the model's do not divide has none.
+void set_n_best(TranslateOptions& options, const Translator& translator, int64_t n_best) {
   GenerationConfig generation = options.generation.value_or(translator.generation());
   if (generation.beam_size < n_best) {
     generation.beam_size = n_best;
     generation.beam_groups = 1;
   }
   if (generation.beam_size % generation.beam_groups != 0) generation.beam_groups = 1;
-  if (generation.beam_size > service.config().limits.beam_size)
-    refuse_field("beam_size", fmt::format("needs a number up to {}", service.config().limits.beam_size));
   options.generation = generation;
   options.n_best = n_best;
 }
@@ -134,9 +132,8 @@ DetectedLanguage detected_source(const Service& service, const LibreRequest& req
 
 // Attune's own interface.
 
-void read_search(const Service& service, RequestFields& fields, const Translator& translator,
+void read_search(const RequestLimits& limits, RequestFields& fields, const Translator& translator,
                  TranslateOptions& options) {
-  const RequestLimits& limits = service.config().limits;
   GenerationConfig generation = translator.generation();
   generation.beam_size = fields.integer("beam_size", 1, limits.beam_size).value_or(generation.beam_size);
   generation.length_penalty = fields.number("length_penalty", 0, 10).value_or(generation.length_penalty);
@@ -144,7 +141,7 @@ void read_search(const Service& service, RequestFields& fields, const Translator
   generation.no_repeat_ngram_size =
       fields.integer("no_repeat_ngram_size", 0, 64).value_or(generation.no_repeat_ngram_size);
   options.generation = generation;
-  set_n_best(service, options, translator, fields.integer("n_best", 1, limits.beam_size).value_or(1));
+  set_n_best(options, translator, fields.integer("n_best", 1, limits.beam_size).value_or(1));
   options.generation->validate();
   options.alignments = fields.flag("alignments").value_or(false);
   options.required = fields.texts("required", limits.texts);
@@ -206,7 +203,7 @@ void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
   const LanguagePair pair = find_language_pair(service, request.source, request.target);
   service.enter(*call, pair.model);
   TranslateOptions options = pair.options();
-  set_n_best(service, options, *pair.model->translator(), request.alternatives + 1);
+  set_n_best(options, *pair.model->translator(), request.alternatives + 1);
   const std::vector<std::vector<HtmlPart>> parts = parts_of(request);
   std::vector<std::string> texts;
   for (const auto& of_text : parts)
@@ -278,7 +275,7 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
   const std::vector<std::string> texts = fields.texts("text", service.config().limits.texts);
   if (texts.empty() && !list) refuse_field("text", "is missing");
   for (const std::string& text : texts) service.check_text_bytes("text", text);
-  read_search(service, fields, translator, options);
+  read_search(service.config().limits, fields, translator, options);
   const std::vector<TranslationConstraints> constraints = read_prefixes(fields, texts.size());
   const bool split = fields.flag("split").value_or(true), stream = fields.flag("stream").value_or(false);
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));

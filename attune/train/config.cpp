@@ -254,6 +254,17 @@ void check_device(const std::string& name) {
   }
 }
 
+// The weight of a token's only expert, divided by itself, does not depend on the router: no prediction would teach it.
+// A model that is trained further has a router, which stays as it is.
+void check_router(const RunConfig& config) {
+  const auto* const experts = std::get_if<Experts>(&config.model.feed_forward);
+  if (experts == nullptr || experts->experts_per_token > 1 || !experts->normalised_weights) return;
+  if (config.train.initialize_from.empty())
+    fail<ConfigError>(
+        "model.feed_forward: experts_per_token = 1 with normalised_weights = true trains no choice of experts, the "
+        "weight of the only one is always 1; needs normalised_weights = false, or more experts_per_token");
+}
+
 }  // namespace
 
 void RunConfig::validate() const {
@@ -285,6 +296,7 @@ void RunConfig::validate_for_training() const {
   if (train.patience > 0 && !has_validation())
     fail<ConfigError>("train.patience = {} needs {}{}", train.patience,
                       pairs ? "data.valid_source" : "data.valid_files", " or data.valid_fraction");
+  check_router(*this);
   check_usable_device(*this);
 }
 

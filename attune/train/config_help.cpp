@@ -295,6 +295,7 @@ constexpr KeyHelp kHelp[] = {
     {"generation.forced_last_token", "What an output at the length limit ends with; -1: nothing", ""},
     {"generation.suppressed_tokens", "Tokens in no output", ""},
     {"generation.suppressed_at_begin", "Tokens that no output begins with", ""},
+    {"generation.suppressed_phrases", "Lists of tokens that no output has one after the other", ""},
     {"generation.special_tokens", "Whether outputs may have pad and bos", ""},
 
     {"sampling.repetition_penalty", "Above 1: tokens of the text so far are less likely", ""},
@@ -311,6 +312,7 @@ constexpr KeyHelp kHelp[] = {
     {"sampling.eos_tokens", "Each of them ends a text; none: eos", ""},
     {"sampling.suppressed_tokens", "Tokens in no text", ""},
     {"sampling.suppressed_at_begin", "Tokens that no continuation begins with", ""},
+    {"sampling.suppressed_phrases", "Lists of tokens that no text has one after the other", ""},
     {"sampling.forced_first_token", "What follows a prompt of one token, where a text begins; -1: nothing", ""},
     {"sampling.forced_last_token", "What a continuation of max_tokens ends with; -1: nothing", ""},
     {"sampling.special_tokens", "Whether texts may have bos, pad and unk", ""},

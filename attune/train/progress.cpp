@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string_view>
 
@@ -36,8 +37,26 @@ std::string join(const std::vector<std::string>& parts) {
   return line;
 }
 
+bool has_end(const ProgressState& state) {
+  return state.total > 0 || state.time_limit > 0;
+}
+
+/// Of the way to the end that is nearer.
 double fraction(const ProgressState& state) {
-  return std::clamp(static_cast<double>(state.done) / static_cast<double>(state.total), 0.0, 1.0);
+  double most = 0;
+  if (state.total > 0) most = static_cast<double>(state.done) / static_cast<double>(state.total);
+  if (state.time_limit > 0) most = std::max(most, (state.earlier_seconds + state.seconds) / state.time_limit);
+  return std::clamp(most, 0.0, 1.0);
+}
+
+/// Until the end that is nearer; infinite where nothing tells it.
+double seconds_left(const ProgressState& state) {
+  double left = std::numeric_limits<double>::infinity();
+  if (state.time_limit > 0) left = state.time_limit - state.earlier_seconds - state.seconds;
+  const double done = static_cast<double>(state.done) - static_cast<double>(state.start);
+  if (state.total <= 0 || done <= 0) return left;
+  const double to_do = static_cast<double>(state.total) - static_cast<double>(state.done);
+  return std::min(left, state.seconds / done * to_do);
 }
 
 /// In eighths of a column, rounded down so that the bar is full only at the end.
@@ -52,11 +71,9 @@ std::string bar(double fraction_done, int columns) {
 }
 
 std::string time_text(const ProgressState& state) {
-  if (state.total <= 0 || state.done >= state.total) return format_duration(state.seconds);
-  const double done = static_cast<double>(state.done) - static_cast<double>(state.start);
-  if (done <= 0) return "";
-  const double to_do = static_cast<double>(state.total) - static_cast<double>(state.done);
-  return format_duration(state.seconds / done * to_do) + " left";
+  if (!has_end(state) || fraction(state) >= 1) return format_duration(state.seconds);
+  const double left = seconds_left(state);
+  return std::isinf(left) ? "" : format_duration(left) + " left";
 }
 
 /// The number of what is counted: "step 430", "430".
@@ -76,15 +93,15 @@ std::vector<std::string> parts_of(const ProgressState& state, std::string head) 
 }  // namespace
 
 std::string format_progress(const ProgressState& state, int columns) {
-  std::vector<std::string> parts = parts_of(
-      state, state.total > 0 ? fmt::format("{}%", static_cast<int>(fraction(state) * 100)) : count_text(state));
-  if (state.total > 0 && !state.name.empty()) parts.insert(parts.begin() + 1, count_text(state));
+  std::vector<std::string> parts =
+      parts_of(state, has_end(state) ? fmt::format("{}%", static_cast<int>(fraction(state) * 100)) : count_text(state));
+  if (has_end(state) && !state.name.empty()) parts.insert(parts.begin() + 1, count_text(state));
   // Fields are at 1 .. size - 3; behind them rate and time.
   for (std::size_t field = parts.size() - 3; field >= 1 && width(join(parts)) > columns; --field) parts[field].clear();
   for (const std::size_t last_resort : {parts.size() - 2, parts.size() - 1})
     if (width(join(parts)) > columns) parts[last_resort].clear();
   const std::string text = join(parts);
-  if (state.total <= 0) return std::string(clip(text, columns));
+  if (!has_end(state)) return std::string(clip(text, columns));
   const std::string padding(std::string_view("100%").size() - parts[0].size(), ' ');  // for a bar of steady length
   const int room = columns - width(padding) - width(text) - 3;                        // its two ends and a space
   if (room < shortest_bar) return std::string(clip(text, columns));

@@ -48,6 +48,7 @@ class TranslateOptions(CallOptions, total=False):
     forced_last_token: int
     suppressed_tokens: list[int]
     suppressed_at_begin: list[int]
+    suppressed_phrases: list[list[int]]
     special_tokens: bool
     n_best: int  # translations of each sentence, at most beam_size
     alignments: bool  # fills Translation.alignment
@@ -77,10 +78,12 @@ class GenerateOptions(CallOptions, total=False):
     eos_tokens: list[int]
     suppressed_tokens: list[int]
     suppressed_at_begin: list[int]
+    suppressed_phrases: list[list[int]]
     forced_first_token: int
     forced_last_token: int
     special_tokens: bool
     stop: list[str]  # strings that end a text and are left out of it
+    keep_stop: bool  # they are left in, with the rest of the token that ends one
     samples: int  # continuations of each prompt
     batch_texts: int  # the most texts at once
     prompts_have_special_tokens: bool  # as those of apply_chat_template(): none is put around them

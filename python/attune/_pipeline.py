@@ -18,9 +18,8 @@ def pipeline(task: str, model: Path) -> Callable[..., list[Any]]:
     "translation" gives {"translation_text"}, "text-generation" {"generated_text"}, the prompt included unless
     return_full_text=False, "text-classification" {"label", "score"}; with top_k=K a list of the K best labels of each
     text, with top_k=None of all. The arguments are those of transformers: max_length and num_beams of a translation;
-    max_new_tokens, do_sample, temperature, top_k, top_p, repetition_penalty and num_return_sequences of a generation.
-    stop_strings end a text as well, but are left out of it, where transformers keeps them. Throws ConfigError for
-    another task.
+    max_new_tokens, do_sample, temperature, top_k, top_p, repetition_penalty, num_return_sequences and stop_strings of a
+    generation. Throws ConfigError for another task.
 
     >>> classify = pipeline("text-classification", classification_model)
     >>> sorted(classify("a b")[0])
@@ -75,7 +74,7 @@ def _generation(generator: TextGenerator) -> Callable[..., list[Any]]:
         elif do_sample and generator.sampling["temperature"] == 0:
             options = {"temperature": 1.0, "top_k": 50} | options  # the defaults of transformers
         prompts = _texts(inputs)
-        found = generator.generate(prompts, **options)
+        found = generator.generate(prompts, keep_stop=True, **options)  # as transformers leaves them in the text
         samples = len(found) // max(1, len(prompts))
         of_prompt = [
             [

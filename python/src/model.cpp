@@ -214,22 +214,26 @@ CrossEntropy PythonModel::loss(const TokenLists& ids, const Indices& labels, con
 
 void PythonModel::save(const std::filesystem::path& folder) const {
   if (!source_tokenizer) fail<ConfigError>("save: the model has no tokenizer; set model.tokenizer before");
-  if (of_hub_) fail<ConfigError>("save: folders of the Hugging Face hub cannot be written again");
-  std::visit(
-      Overloaded{
-          [&](const std::shared_ptr<Transformer>& model) {
-            save_model_folder(folder, *model, *source_tokenizer, *target_tokenizer, generation_);
-          },
-          [&](const std::shared_ptr<DecoderLm>& model) {
-            save_model_folder(folder, *model, *source_tokenizer, sampling_, text_unit_);
-          },
-          [&](const std::shared_ptr<EncoderClassifier>& model) {
-            save_model_folder(folder, *model, *source_tokenizer, max_tokens_);
-          },
-          [&](const std::shared_ptr<EncoderMaskedLm>& model) { save_model_folder(folder, *model, *source_tokenizer); },
-          [&](const auto&) { refuse(config(), "save"); },
-      },
-      model_);
+  std::visit(Overloaded{
+                 [&](const std::shared_ptr<Transformer>& model) {
+                   save_model_folder(folder, *model, *source_tokenizer, *target_tokenizer, generation_);
+                 },
+                 [&](const std::shared_ptr<DecoderLm>& model) {
+                   save_model_folder(folder, *model, *source_tokenizer, sampling_, text_unit_, of_hub_);
+                 },
+                 [&](const std::shared_ptr<EncoderClassifier>& model) {
+                   save_model_folder(folder, *model, *source_tokenizer, max_tokens_, of_hub_);
+                 },
+                 [&](const std::shared_ptr<EncoderMaskedLm>& model) {
+                   save_model_folder(folder, *model, *source_tokenizer, of_hub_);
+                 },
+                 [&](const std::shared_ptr<EncoderModel>&) {
+                   fail<ConfigError>(
+                       "save: an encoder cannot be written, since its folder says how texts are pooled; "
+                       "attune.export(FOLDER, OUT) writes the folder that it came from anew");
+                 },
+             },
+             model_);
 }
 
 namespace {
@@ -302,7 +306,10 @@ void bind_parameters(nb::class_<PythonModel>& model) {
       .def(
           "save",
           [](const PythonModel& self, const std::filesystem::path& folder) { unlocked([&] { self.save(folder); }); },
-          nb::arg("folder"), "Writes a model folder that every part of Attune opens.");
+          nb::arg("folder"),
+          "Writes a model folder in Attune's format, also where the model came from the Hugging Face hub; "
+          "attune.export() makes one for transformers of it. Chat templates are not written. Throws FileError, and "
+          "ConfigError for a model without tokenizers and for an encoder.");
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ class PythonModel {
   CrossEntropy loss(const TokenLists& ids, const Indices& labels, const std::optional<TokenLists>& target,
                     const std::optional<std::vector<int32_t>>& rows, const CrossEntropyOptions& options) const;
 
-  /// Writes the folder that the model came from, with the parameters that it has now. Throws ConfigError for a model
-  /// without tokenizers.
+  /// Writes a folder in Attune's format, of a hub model too, with the parameters that the model has now. Throws
+  /// FileError, and ConfigError for a model without tokenizers and for an encoder.
   void save(const std::filesystem::path& folder) const;
 
   std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;  // null: none

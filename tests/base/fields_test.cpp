@@ -31,6 +31,7 @@ struct Outer {
   uint64_t seed = 4;
   std::string name = "x";
   std::vector<std::string> files = {};
+  std::vector<std::vector<int64_t>> lists = {};
   Inner inner = {};
   bool operator==(const Outer&) const = default;
 };
@@ -46,6 +47,7 @@ void visit_fields(Outer& c, Visitor& v) {
   v("seed", c.seed);
   v("name", c.name);
   v("files", c.files);
+  v("lists", c.lists);
   v("inner", c.inner);
 }
 
@@ -98,6 +100,10 @@ TEST(Fields, TypesAreChecked) {
   EXPECT_EQ(refusal({{"files", {"a", 3}}}), "x.json.files: is 3, needs strings only");
   EXPECT_EQ(refusal({{"files", {{"a", "b"}, {"c", "d"}}}}),
             "x.json.files: is {\"a\":\"b\",\"c\":\"d\"}, needs a string or a list of strings");
+  EXPECT_EQ(read({{"lists", Json::parse("[[1, 2], [], [3]]")}}).lists,
+            (std::vector<std::vector<int64_t>>{{1, 2}, {}, {3}}));
+  EXPECT_EQ(refusal({{"lists", 3}}), "x.json.lists: is 3, needs a list of lists of whole numbers");
+  EXPECT_EQ(refusal({{"lists", Json::parse("[[1], 2]")}}), "x.json.lists: is 2, needs a list of whole numbers");
   EXPECT_EQ(refusal({{"inner", 3}}), "x.json.inner: needs a table of keys, found number");
   EXPECT_EQ(refusal({{"inner", {{"rate", nullptr}}}}), "x.json.inner.rate: is null, needs a number");
   EXPECT_THAT(refusal({{"inner", {{"rate", std::numeric_limits<double>::infinity()}}}}), HasSubstr("needs a number"));

@@ -266,7 +266,7 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
                           {"forced_eos_token_id", 1},
                           {"suppress_tokens", Json::array({3})},
                           {"begin_suppress_tokens", {4, 6}},
-                          {"bad_words_ids", Json::parse("[[0], [7]]")},
+                          {"bad_words_ids", Json::parse("[[0], [7], [3, 4], [5, 7]]")},
                           {"num_beams", 4},
                           {"max_length", 64},
                           {"length_penalty", 0.8},
@@ -278,6 +278,7 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
   EXPECT_EQ(g.forced_first_token, 9);
   EXPECT_EQ(g.forced_last_token, 1);
   EXPECT_EQ(g.suppressed_tokens, (std::vector<int64_t>{3, 0}));  // 7 ends an output
+  EXPECT_EQ(g.suppressed_phrases, (std::vector<std::vector<int64_t>>{{3, 4}, {5, 7}}));
   EXPECT_EQ(g.suppressed_at_begin, (std::vector<int64_t>{4, 6}));
   EXPECT_EQ(g.beam_size, 4);
   EXPECT_EQ(g.max_length, 63);  // without the start token
@@ -308,7 +309,7 @@ TEST(EncoderDecoderTraps, GenerationConfigRefusesByName) {
   };
   EXPECT_NE(refusal({{"force_words_ids", Json::parse("[[3]]")}}).find("force_words_ids = [[3]]: is not supported"),
             std::string::npos);
-  EXPECT_NE(refusal({{"bad_words_ids", Json::parse("[[3, 4]]")}}).find("bad_words_ids"), std::string::npos);
+  EXPECT_NE(refusal({{"bad_words_ids", Json::parse("[[3], []]")}}).find("a phrase has no tokens"), std::string::npos);
   EXPECT_NE(refusal({{"num_beams", 0}}).find("num_beams = 0"), std::string::npos);
   EXPECT_NE(refusal({{"length_penalty", -2.0}}).find("length_penalty = -2"), std::string::npos);
   EXPECT_NE(refusal({{"renormalize_logits", true}, {"repetition_penalty", 1.2}, {"num_beams", 4}})

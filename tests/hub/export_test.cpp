@@ -240,8 +240,8 @@ TEST(Export, AFolderOfAttuneHasItsTokenizerAndItsSettings) {
   c.layers = 1;
   const std::unique_ptr<Module> model = random_model(c, 5);
   const TemporaryFolder folder;
-  save_model_folder(folder / "own", dynamic_cast<DecoderLm&>(*model), tokenizer, {.top_k = 7, .slide = true},
-                    TextUnit::line);
+  save_model_folder(folder / "own", dynamic_cast<DecoderLm&>(*model), tokenizer,
+                    {.top_k = 7, .slide = true, .suppressed_phrases = {{4, 5}}}, TextUnit::line);
   const ExportedModel done = export_model_folder(folder / "own", folder / "out");
   EXPECT_EQ(done.left_out, (std::vector<std::string>{"generation: slide has no equivalent"}));
   const LanguageModelFolder read = open_language_model_folder(folder / "out");
@@ -249,6 +249,7 @@ TEST(Export, AFolderOfAttuneHasItsTokenizerAndItsSettings) {
   EXPECT_EQ(read.sampling.top_k, 7);
   EXPECT_EQ(read.sampling.eos_tokens, (std::vector<int64_t>{3}));
   EXPECT_EQ(read.sampling.suppressed_tokens, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(read.sampling.suppressed_phrases, (std::vector<std::vector<int64_t>>{{4, 5}}));
 }
 
 }  // namespace

@@ -124,10 +124,12 @@ TEST(HubSpecialTokens, ATokenThatTheModelDoesNotHaveIsNamedWhereATextHasIt) {
 TEST(HubSpecialTokens, TokensThatTheModelDoesNotHaveAreSuppressedAnyway) {
   const WordFolder lm("gpt2");
   write_file(lm.path() / "generation_config.json",
-             R"({"suppress_tokens": [5, 1000000], "begin_suppress_tokens": [1000001]})");
+             R"({"suppress_tokens": [5, 1000000], "begin_suppress_tokens": [1000001],
+                 "bad_words_ids": [[5, 1000002], [5, 6]]})");
   const LanguageModelFolder files = open_language_model_folder(lm.path(), LoadedWeights::mapped);
   EXPECT_THAT(files.sampling.suppressed_tokens, ElementsAre(5));
   EXPECT_TRUE(files.sampling.suppressed_at_begin.empty());
+  EXPECT_THAT(files.sampling.suppressed_phrases, ElementsAre(ElementsAre(5, 6)));
 }
 
 TEST(HubSpecialTokens, AStreamBeginsWithThoseInFrontOfATextAndHasNoOthers) {

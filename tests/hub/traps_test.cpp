@@ -62,6 +62,26 @@ TEST(HubTraps, TheProjectionIsTiedWhereItHasNoTensorWhateverTheFlagSays) {
   for (const float logit : outputs(gpt2.open())) EXPECT_EQ(logit, 0);
 }
 
+TEST(HubTraps, ATiedMatrixIsReadUnderTheProjectionsName) {
+  for (const auto& [name, embedding] : std::map<std::string, std::string>{{"gpt2", "transformer.wte.weight"},
+                                                                          {"starcoder2", "model.embed_tokens.weight"},
+                                                                          {"bart", "model.shared.weight"},
+                                                                          {"t5", "shared.weight"}}) {
+    ChangedFolder model(name);
+    const std::vector<float> expected = outputs(model.open());
+    model.rename([&](const std::string& tensor) { return tensor == embedding ? "lm_head.weight" : tensor; });
+    EXPECT_EQ(outputs(model.open()), expected) << name;
+    EXPECT_TRUE(model.open().config().share_projection) << name;
+    model.config["tie_word_embeddings"] = false;
+    EXPECT_THAT(model.refusal(), HasSubstr("numbers, but config.json")) << name;  // those of two matrices
+  }
+  ChangedFolder gpt2("gpt2");
+  const std::vector<float> expected = outputs(gpt2.open());
+  gpt2.rename([](const std::string& name) { return replaced(name, "transformer.wte", "lm_head"); });
+  gpt2.config.erase("tie_word_embeddings");  // true by default
+  EXPECT_EQ(outputs(gpt2.open()), expected);
+}
+
 TEST(HubTraps, TheTypeComesFromTheTensors) {
   ChangedFolder gpt2("gpt2");
   const std::vector<float> expected = outputs(gpt2.open());

@@ -21,6 +21,15 @@ TEST(StopStrings, HoldsBackWhatMayBecomeOne) {
   EXPECT_EQ(stop.finish(), "");
 }
 
+TEST(StopStrings, KeptOnesAreTextWithTheRestOfTheirPiece) {
+  StopStrings stop({"END", "Enough"}, true);
+  EXPECT_EQ(stop.push("The EN"), "The ");
+  EXPECT_EQ(stop.push("D and more"), "END and more");
+  EXPECT_TRUE(stop.found());
+  EXPECT_EQ(stop.push("more"), "");
+  EXPECT_EQ(stop.finish(), "");
+}
+
 TEST(StopStrings, WhatIsHeldBackAtTheEndIsText) {
   StopStrings stop({"\n\n"});
   EXPECT_EQ(stop.push("line\n"), "line");

@@ -163,6 +163,10 @@ TEST(TextGenerator, StopStringsMaySpanTokensAndAreNoPartOfTheText) {
   EXPECT_EQ(arrived, stopped.text);
   EXPECT_EQ(stopped.finish_reason, FinishReason::stop);
   EXPECT_EQ(stopped.tokens.size(), at + stop.size());
+  arrived.clear();
+  options.keep_stop = true;
+  EXPECT_EQ(generator.generate("the dog", options).text, whole.text.substr(0, at) + stop);
+  EXPECT_EQ(arrived, whole.text.substr(0, at) + stop);
 
   options.stop = {whole.text.substr(17) + "not there"};  // held back until the end
   EXPECT_EQ(generator.generate("the dog", options).text, whole.text);

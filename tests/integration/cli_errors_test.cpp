@@ -72,6 +72,9 @@ TEST_F(CliErrorsTest, OptionsThatWouldDoNothingAreRefused) {
   for (const char* option : {"--beam-size", "--batch-size", "--threads"})
     EXPECT_THAT(refusal(run_attune({"evaluate", "--hypotheses", text_, "--reference", text_, option, "1"})),
                 HasSubstr(std::string(option) + " is not for --hypotheses"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--patience", "2", "a"})),
+              HasSubstr("--patience 2: needs --early-stopping patience, here it is first"));
+  EXPECT_EQ(run_attune({"translate", model_, "--early-stopping", "patience", "--patience", "2", "The dog."}).status, 0);
 }
 
 TEST_F(CliErrorsTest, AModelThatIsNotThereIsNamed) {

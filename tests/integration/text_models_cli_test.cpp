@@ -135,6 +135,8 @@ TEST_F(TextModelsCliTest, ADraftChangesNoGreedyText) {
 }
 
 TEST_F(TextModelsCliTest, GenerateRefusals) {
+  EXPECT_THAT(refusal_of({"generate", lm_, "--prompt", "a", "--draft-tokens", "3"}),
+              HasSubstr("--draft-tokens 3: needs --draft"));
   EXPECT_THAT(refusal_of({"generate", lm_, "--temperature", "-1"}), HasSubstr("temperature = -1"));
   EXPECT_THAT(refusal_of({"generate", lm_, "--top-p", "0"}), HasSubstr("top_p = 0"));
   EXPECT_THAT(refusal_of({"generate", lm_, "--n", "0"}), HasSubstr("--n 0"));

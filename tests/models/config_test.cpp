@@ -177,6 +177,20 @@ TEST(TransformerConfig, HeadsOfTheirOwnWidthNeedNotDivideTheModel) {
   EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), "d_model = 16 is not divisible by heads = 3");
 }
 
+TEST(TransformerConfig, SinusoidsThatDoNotFitNameTheFieldOfTheirWidth) {
+  TransformerConfig c = small_config(Architecture::encoder_classifier);
+  const auto refusal = [&] { return message_of<ConfigError>([&] { c.validate(); }); };
+  c.embedding_dim = 7;
+  EXPECT_EQ(refusal(), "embedding_dim = 7: positions = \"sinusoidal\" need an even number");
+  c.embedding_dim = 2;
+  c.positions = SinusoidalPositions{.full_range = true};
+  EXPECT_EQ(refusal(), "embedding_dim = 2: positions.full_range = true needs at least 4");
+  c.embedding_dim = 0;
+  c.d_model = 15;
+  c.heads = 3;
+  EXPECT_EQ(refusal(), "d_model = 15: positions = \"sinusoidal\" need an even number");
+}
+
 TEST(TransformerConfig, ImpossibleDecodersAreRefused) {
   TransformerConfig c = small_config(Architecture::encoder_decoder);
   c.decoder_heads = 3;

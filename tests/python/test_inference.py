@@ -309,6 +309,9 @@ def test_pipelines_give_what_those_of_transformers_give(hub: Path) -> None:
     (text,) = generate("the dog", max_new_tokens=4, do_sample=False)
     assert text["generated_text"].startswith("the dog")
     assert len(generate(["the", "dog"], max_new_tokens=4, num_return_sequences=2)[1]) == 2
+    more = text["generated_text"].removeprefix("the dog")
+    (stopped,) = generate("the dog", max_new_tokens=4, do_sample=False, stop_strings=[more[0]], return_full_text=False)
+    assert more.startswith(stopped["generated_text"]) and stopped["generated_text"]  # its first token, whole
     label = attune.pipeline("text-classification", hub / "bert-classifier")
     assert set(label("the dog")[0]) == {"label", "score"}
     best = label(["the dog", "a house"])

@@ -116,8 +116,23 @@ def test_a_folder_of_the_hub_opens_with_its_tokenizer(hub: Path) -> None:
     likeliest = generator.generate("the dog", temperature=0, max_tokens=1, special_tokens=True).tokens[0]
     assert generator.encode_prompt("the dog") == ids
     assert logits[-1].argmax() == likeliest
-    with pytest.raises(attune.ConfigError, match="hub"):
-        model.save(hub / "gpt2")
+
+
+def test_a_changed_model_of_the_hub_is_saved(hub: Path, tmp_path: Path) -> None:
+    model = attune.Model(hub / "gpt2")
+    before = attune.TextGenerator(hub / "gpt2").generate("the dog", temperature=0, max_tokens=6)
+    model.save(tmp_path / "same")
+    saved = attune.TextGenerator(tmp_path / "same")
+    assert saved.generate("the dog", temperature=0, max_tokens=6).tokens == before.tokens
+    assert model.tokenizer is not None and saved.encode_prompt("the dog") == model.tokenizer.encode("the dog")
+    name, parameter = next(iter(model.parameters().items()))
+    parameter.numpy()[:] += 1
+    model.save(tmp_path / "changed")
+    assert np.array_equal(np.asarray(attune.Model(tmp_path / "changed").parameters()[name]), np.asarray(parameter))
+
+    attune.Model(hub / "bert-classifier").save(tmp_path / "classifier")
+    found = attune.Classifier(tmp_path / "classifier").classify("the dog").scores
+    assert found == pytest.approx(attune.Classifier(hub / "bert-classifier").classify("the dog").scores)
 
 
 def test_what_an_architecture_lacks_is_refused() -> None:

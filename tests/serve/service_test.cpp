@@ -17,6 +17,7 @@
 #include "attune/io/text_style_file.h"
 #include "attune/serve/routes.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/errors.h"
 
 namespace attune::serve {
 namespace {
@@ -249,6 +250,26 @@ TEST(Service, AnyBeamMayBeAskedOfAModelThatSearchesInGroups) {
     const Answer answer = t.post("/v1/translate", {{"text", "the old dog"}, {"beam_size", beam}});
     EXPECT_EQ(answer.status, 200) << answer.body;
   }
+}
+
+TEST(Service, AModelWhoseOwnBeamIsAboveTheLimitIsNotServed) {
+  TestService t({.limits = {.beam_size = 5}}, false);
+  const std::filesystem::path file = t.folder("en-de") / "generation_config.json";
+  Json generation = read_json_file(file);
+  const auto set_beam = [&](int64_t beam) {
+    generation["beam_size"] = beam;
+    write_json_file(file, generation);
+  };
+  set_beam(6);
+  EXPECT_THAT(message_of<ConfigError>([&] { t.service->load(); }),
+              HasSubstr("models.en-de: its generation_config.json has beam_size = 6, limits.beam_size allows up to 5"));
+  set_beam(5);
+  t.service->load();
+  set_beam(10);  // a size of the file that a reload sees, whatever the clock of the file system
+  t.service->reload();
+  EXPECT_THAT(t.log(), ::testing::Contains(HasSubstr("limits.beam_size allows up to 5")));
+  const Json alternatives = {{"q", "the old dog"}, {"source", "en"}, {"target", "de"}, {"alternatives", 4}};
+  EXPECT_EQ(t.post("/translate", alternatives).status, 200);
 }
 
 // Requests that come at random moments have the answers that they have alone.

@@ -121,6 +121,21 @@ TEST(RunConfig, ErrorsNameFileSectionAndKey) {
               HasSubstr("data.train_source names 1 files but data.train_target names 0"));
 }
 
+// Its gradient would be 0. Models of the hub are like that, and may be trained further.
+TEST(RunConfig, ARouterOfOneExpertWhoseWeightIsAlwaysOneIsNotTrained) {
+  RunConfig config;
+  config.data.train_source = config.data.train_target = {"a"};
+  config.model.feed_forward = Experts{.experts = 4, .experts_per_token = 1};
+  EXPECT_NO_THROW(config.validate());
+  EXPECT_THAT(message_of<ConfigError>([&] { config.validate_for_training(); }),
+              HasSubstr("model.feed_forward: experts_per_token = 1 with normalised_weights = true trains no choice"));
+  config.train.initialize_from = "mixture";
+  EXPECT_NO_THROW(config.validate_for_training());
+  config.train.initialize_from = "";
+  config.model.feed_forward = Experts{.experts = 4, .experts_per_token = 1, .normalised_weights = false};
+  EXPECT_NO_THROW(config.validate_for_training());
+}
+
 TEST(RunConfig, ValidateNamesFieldAndValue) {
   const auto refusal = [](const std::function<void(RunConfig&)>& change) {
     RunConfig config;

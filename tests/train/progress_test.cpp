@@ -92,6 +92,24 @@ TEST(Progress, AResumedRunTellsTimeFromItsOwnSteps) {
   EXPECT_EQ(format_progress({.done = 900, .total = 1000, .seconds = 10, .start = 800}, 16), "90%  0:10 left");
 }
 
+TEST(Progress, ALimitInTimeEndsTheWorkWhereItIsNearer) {
+  ProgressState state{.name = "step", .done = 100, .total = 1000, .seconds = 10, .time_limit = 40};
+  EXPECT_EQ(format_progress_line(state), "step 100 of 1000  0:30 left");
+  EXPECT_EQ(format_progress(state, 26), "25%  step 100  0:30 left");
+  state.earlier_seconds = 20;  // of a resumed run
+  EXPECT_EQ(format_progress(state, 26), "75%  step 100  0:10 left");
+  state.time_limit = 4000;
+  EXPECT_EQ(format_progress(state, 26), "10%  step 100  1:30 left");
+  state.time_limit = 30;
+  EXPECT_EQ(format_progress(state, 26), "100%  step 100  0:10");
+}
+
+TEST(Progress, ALimitInTimeAloneHasABar) {
+  const ProgressState state{.name = "step", .done = 7, .seconds = 10, .time_limit = 40};
+  EXPECT_EQ(format_progress(state, 38), "|███         |  25%  step 7  0:30 left");
+  EXPECT_EQ(format_progress_line(state), "step 7  0:30 left");
+}
+
 TEST(Progress, WithoutATotalShowsTheCount) {
   const ProgressState state{.done = 430, .seconds = 62, .rate = 6.93, .unit = "lines"};
   EXPECT_EQ(format_progress(state, 80), "430  6.93 lines/s  1:02");

@@ -73,6 +73,8 @@ void BeamSearchOptions::validate(int64_t target_vocab) const {
     fail<ConfigError>("bos = {}: is eos too", special.bos);
   for (const int64_t id : {generation.forced_first_token, generation.forced_last_token})
     if (id >= 0) check_id("forced_first_token and forced_last_token", static_cast<int32_t>(id), target_vocab);
+  for (const std::vector<int64_t>& phrase : generation.suppressed_phrases)
+    for (const int64_t id : phrase) check_id("suppressed_phrases", static_cast<int32_t>(id), target_vocab);
   check_phrases("banned", banned, kMostBanned, *this, target_vocab);
   if (shortlist != nullptr && shortlist->target_vocab() != target_vocab)
     fail<ConfigError>("shortlist: is for {} target tokens, the model has {}", shortlist->target_vocab(), target_vocab);
@@ -82,10 +84,13 @@ void SentenceConstraints::validate(const BeamSearchOptions& options, int64_t tar
   check_phrase("prefix", prefix, options, target_vocab);
   check_phrases("required", required, RequiredPhrases::kMost, options, target_vocab);
   for (const std::vector<int32_t>& phrase : required) {
-    for (const std::vector<int32_t>& no : options.banned) {
-      if (std::search(phrase.begin(), phrase.end(), no.begin(), no.end()) != phrase.end())
-        fail<ConfigError>("required: a phrase of {} tokens contains one that is banned", phrase.size());
-    }
+    const auto refuse_within = [&](const auto& phrases, const char* what) {
+      for (const auto& no : phrases)
+        if (std::search(phrase.begin(), phrase.end(), no.begin(), no.end()) != phrase.end())
+          fail<ConfigError>("required: a phrase of {} tokens contains one that is {}", phrase.size(), what);
+    };
+    refuse_within(options.banned, "banned");
+    refuse_within(options.generation.suppressed_phrases, "suppressed");
   }
   const bool forced = options.generation.forced_first_token >= 0;
   const int64_t least = static_cast<int64_t>(prefix.size()) + RequiredPhrases(required).tokens() + (forced ? 2 : 1);

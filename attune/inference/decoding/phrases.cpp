@@ -57,13 +57,18 @@ std::vector<int32_t> RequiredPhrases::next(const PhraseProgress& progress) const
   return tokens;
 }
 
-void append_banned(const TokenSequences& phrases, std::span<const int32_t> past, std::vector<int32_t>& tokens) {
-  for (const std::vector<int32_t>& phrase : phrases) {
+template <class Id>
+void append_banned(const std::vector<std::vector<Id>>& phrases, std::span<const int32_t> past,
+                   std::vector<int32_t>& tokens) {
+  for (const std::vector<Id>& phrase : phrases) {
     if (phrase.empty() || phrase.size() - 1 > past.size()) continue;
     if (std::equal(phrase.begin(), phrase.end() - 1, past.end() - static_cast<std::ptrdiff_t>(phrase.size() - 1)))
-      tokens.push_back(phrase.back());
+      tokens.push_back(static_cast<int32_t>(phrase.back()));
   }
 }
+
+template void append_banned(const std::vector<std::vector<int32_t>>&, std::span<const int32_t>, std::vector<int32_t>&);
+template void append_banned(const std::vector<std::vector<int64_t>>&, std::span<const int32_t>, std::vector<int32_t>&);
 
 void append_repeats(int64_t n, std::span<const int32_t> past, std::vector<int32_t>& tokens) {
   const auto before = static_cast<size_t>(n - 1);

@@ -37,8 +37,10 @@ class RequiredPhrases {
       fallback_;  // of each phrase: the longest beginning that the first n tokens end with
 };
 
-/// Adds the tokens that would end one of these phrases after `past`.
-void append_banned(const TokenSequences& phrases, std::span<const int32_t> past, std::vector<int32_t>& tokens);
+/// Adds the tokens that would end one of these phrases after `past`. Id: int32_t, or int64_t as in configurations.
+template <class Id>
+void append_banned(const std::vector<std::vector<Id>>& phrases, std::span<const int32_t> past,
+                   std::vector<int32_t>& tokens);
 
 /// Adds the tokens after which the last n tokens would occur in `past` already.
 void append_repeats(int64_t n, std::span<const int32_t> past, std::vector<int32_t>& tokens);

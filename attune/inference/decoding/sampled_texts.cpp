@@ -25,6 +25,9 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
   for (const int32_t id : never_drawn)
     if (id < 0 || id >= model.vocab())
       fail<ConfigError>("suppressed_tokens: {} is outside the vocabulary of {}", id, model.vocab());
+  for (const std::vector<int64_t>& phrase : options_.config.suppressed_phrases)
+    if (const int64_t id = std::ranges::max(phrase); id >= model.vocab())
+      fail<ConfigError>("suppressed_phrases: {} is outside the vocabulary of {}", id, model.vocab());
   if (static_cast<int64_t>(prompt_tokens_) > context_ && !options_.config.slide)
     fail<DataError>("prompt: has {} tokens, the model reads at most {}", prompt_tokens_, context_);
   for (const int64_t id : {options_.config.forced_first_token, options_.config.forced_last_token})
@@ -67,6 +70,7 @@ std::vector<int32_t> SampledTexts::more_excluded(std::span<const int32_t> past, 
     tokens.insert(tokens.end(), config.suppressed_at_begin.begin(), config.suppressed_at_begin.end());
   if (static_cast<int64_t>(generated) < config.min_tokens)
     tokens.insert(tokens.end(), options_.eos.begin(), options_.eos.end());
+  append_banned(config.suppressed_phrases, past, tokens);
   append_repeats(config.no_repeat_ngram_size, past, tokens);
   return tokens;
 }

@@ -43,9 +43,10 @@ template <>
 struct PositionTraits<SinusoidalPositions> : DefaultTraits<SinusoidalPositions> {
   static void validate(const SinusoidalPositions& kind, const PositionSetting& setting) {
     if (setting.d_model % 2 != 0)
-      fail<ConfigError>("d_model = {}: positions = \"sinusoidal\" need an even number", setting.d_model);
+      fail<ConfigError>("{} = {}: positions = \"sinusoidal\" need an even number", setting.width_field,
+                        setting.d_model);
     if (kind.full_range && setting.d_model < 4)
-      fail<ConfigError>("d_model = {}: positions.full_range = true needs at least 4", setting.d_model);
+      fail<ConfigError>("{} = {}: positions.full_range = true needs at least 4", setting.width_field, setting.d_model);
     check_range("positions.first", kind.first, 0, 1 << 20);
     check_range("positions.padding_token", kind.padding_token, -1, 1 << 24);
   }

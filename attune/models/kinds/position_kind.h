@@ -45,7 +45,8 @@ using PositionKind = std::variant<SinusoidalPositions, LearnedPositions, Relativ
 /// What positions need to know of their model.
 struct PositionSetting {
   int64_t d_model = 512;
-  int64_t context_length = 0;  // of a language model; else 0
+  int64_t context_length = 0;           // of a language model; else 0
+  const char* width_field = "d_model";  // where the configuration has the width, for errors
 };
 
 /// Throws ConfigError naming the field.

@@ -74,6 +74,7 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
     vocabulary.insert(line, id);
     at = end + 1;
   }
+  check_token_bytes(vocabulary, file.string());
   Parts parts;
   const auto special = [&](std::string& name, const char* otherwise) {
     if (name.empty()) name = otherwise;

@@ -96,6 +96,13 @@ TokenMap token_map(const VocabularyEntries& entries, const std::string& where) {
   return map;
 }
 
+void check_token_bytes(const TokenMap& vocabulary, const std::string& where) {
+  constexpr size_t kMost = 1024;
+  for (int32_t id = 0; id <= vocabulary.highest_id(); ++id)
+    if (const size_t bytes = vocabulary.token(id).size(); bytes > kMost)
+      fail<FileError>("{}: token {} has {} bytes, at most {} are accepted", where, id, bytes, kMost);
+}
+
 std::unique_ptr<Model> read_model(TokenizerJson& file, const std::string& name) {
   const auto found = file.values.find("model");
   if (found == file.values.end()) fail<FileError>("{}: model: is missing", name);

@@ -106,6 +106,7 @@ std::unique_ptr<Model> read_unigram(const Fields& fields, TokenizerJson& file) {
   map.reserve(file.vocabulary.tokens.size());
   for (size_t i = 0; i < file.vocabulary.tokens.size(); ++i)
     map.insert(file.vocabulary.tokens[i], static_cast<int32_t>(i));
+  check_token_bytes(map, fields.where("vocab"));
   return std::make_unique<Unigram>(std::move(map), std::move(file.vocabulary.scores), options);
 }
 

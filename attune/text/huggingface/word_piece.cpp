@@ -57,7 +57,9 @@ std::unique_ptr<Model> read_word_piece(const Fields& fields, const TokenizerJson
   options.unknown = fields.string("unk_token", options.unknown);
   options.continuation_prefix = fields.string("continuing_subword_prefix", options.continuation_prefix);
   options.longest_word = fields.number("max_input_chars_per_word", INT32_MAX, options.longest_word);
-  return std::make_unique<WordPiece>(token_map(file.vocabulary, fields.where("vocab")), options);
+  TokenMap vocabulary = token_map(file.vocabulary, fields.where("vocab"));
+  check_token_bytes(vocabulary, fields.where("vocab"));
+  return std::make_unique<WordPiece>(std::move(vocabulary), options);
 }
 
 }  // namespace attune::huggingface

@@ -19,7 +19,7 @@ constexpr int64_t kVocab = 12;
 class SamplingRules : public testing::TestWithParam<bool> {  // with a draft
  protected:
   Tokens continuation(SamplingRequest request, const Tokens& prompt = {3, 7}) const {
-    request.config.temperature = 0;
+    request.config.temperature = temperature_;
     request.config.special_tokens = true;
     if (GetParam())
       request.draft =
@@ -33,6 +33,7 @@ class SamplingRules : public testing::TestWithParam<bool> {  // with a draft
         return result.samples.at(0).tokens;
       }
   }
+  double temperature_ = 0;
   const std::shared_ptr<const DecoderLm> model_ = random_language_model(small_language_config(kVocab, 64));
 };
 
@@ -67,6 +68,40 @@ TEST_P(SamplingRules, ASuppressedTokenIsInNoText) {
   for (const int32_t token : continuation({.config = config})) EXPECT_NE(token, free.at(2));
 }
 
+// The reference asks for one token after the other, and looks for the phrases itself.
+TEST_P(SamplingRules, ASuppressedPhraseIsInNoTextNorWithTheEndOfItsPrompt) {
+  const Tokens prompt = {3, 7}, free = continuation({.config = {.max_tokens = 20}});
+  const std::vector<std::vector<int64_t>> phrases = {
+      {7, free.at(0)}, {free.at(3), free.at(4)}, {free.at(1), free.at(2), free.at(3)}, {5}};
+  Tokens text = prompt;
+  for (int i = 0; i < 20; ++i) {
+    SamplingConfig config{.max_tokens = 1};
+    for (const auto& phrase : phrases)
+      if (std::equal(phrase.rbegin() + 1, phrase.rend(), text.rbegin()))
+        config.suppressed_tokens.push_back(phrase.back());
+    text.push_back(continuation({.config = config}, text).at(0));
+  }
+  const Tokens found = continuation({.config = {.max_tokens = 20, .suppressed_phrases = phrases}});
+  EXPECT_EQ(found, Tokens(text.begin() + 2, text.end()));
+  EXPECT_NE(found, free);
+}
+
+TEST_P(SamplingRules, ADrawnTextHasNoSuppressedPhrase) {
+  temperature_ = 1;
+  SamplingConfig config{.max_tokens = 40};
+  for (int64_t first = 0; first < kVocab; ++first)
+    for (int64_t step = 1; step < 8; ++step) config.suppressed_phrases.push_back({first, (first + step) % kVocab});
+  for (config.seed = 1; config.seed < 6; ++config.seed) {
+    Tokens text = {7};
+    const Tokens more = continuation({.config = config});
+    text.insert(text.end(), more.begin(), more.end());
+    for (size_t i = 0; i + 1 < text.size(); ++i) {
+      const int64_t step = (text[i + 1] - text[i] + kVocab) % kVocab;
+      EXPECT_TRUE(step == 0 || step >= 8) << i;
+    }
+  }
+}
+
 TEST_P(SamplingRules, ATextOfOneTokenGoesOnWithTheForcedOne) {
   const Tokens free = continuation({.config = {.max_tokens = 4}}, {3});
   const auto forced = static_cast<int32_t>((free.at(0) + 1) % kVocab);
@@ -93,6 +128,7 @@ TEST_P(SamplingRules, AContinuationOfFullLengthEndsWithTheForcedToken) {
 TEST_P(SamplingRules, ForcedTokensThatTheModelDoesNotHaveAreRefused) {
   EXPECT_THROW(continuation({.config = {.forced_last_token = kVocab}}), ConfigError);
   EXPECT_THROW(continuation({.config = {.forced_first_token = kVocab}}), ConfigError);
+  EXPECT_THROW(continuation({.config = {.suppressed_phrases = {{1, kVocab}}}}), ConfigError);
 }
 
 }  // namespace

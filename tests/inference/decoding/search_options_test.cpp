@@ -109,6 +109,35 @@ TEST_F(SearchOptions, BannedPhrases) {
   }
 }
 
+TEST_F(SearchOptions, SuppressedPhrases) {
+  for (const TokenSequences& phrases :
+       {TokenSequences{{4, 6}}, {{5, 5}, {1, 4}, {6}}, {{4, 4, 4}}, {{5, kEos}, {4, 1, kEos}}, {{kBos, 5}}}) {
+    BeamSearchOptions options = options_with(everything(), 80);
+    for (const Tokens& phrase : phrases)
+      options.generation.suppressed_phrases.emplace_back(phrase.begin(), phrase.end());
+    expect_best(*model_, options, {}, [&](const Tokens& output) {
+      Tokens text = {kBos};  // what the decoder reads, with the end
+      text.insert(text.end(), output.begin(), output.end());
+      text.push_back(kEos);
+      return std::none_of(phrases.begin(), phrases.end(), [&](const Tokens& p) { return contains(text, p); });
+    });
+  }
+}
+
+TEST_F(SearchOptions, SuppressedPhrasesAreCheckedAgainstTheModelAndWhatIsRequired) {
+  BeamSearchOptions options = options_with(everything());
+  const auto refusal = [&](const SentenceConstraints& constraints) {
+    return message_of<ConfigError>(
+        [&] { beam_search(*model_, pack_sentences({kSource}), options, std::span(&constraints, 1)); });
+  };
+  options.generation.suppressed_phrases = {{4, 6}};
+  EXPECT_THAT(refusal({.required = {{5, 4, 6}}}), HasSubstr("a phrase of 3 tokens contains one that is suppressed"));
+  options.generation.suppressed_phrases = {{4, kVocab}};
+  EXPECT_THAT(refusal({}), HasSubstr("suppressed_phrases = 7: is outside the target vocabulary of 7"));
+  options.generation.suppressed_phrases = {{}};
+  EXPECT_THAT(refusal({}), HasSubstr("suppressed_phrases: a list without tokens"));
+}
+
 TEST_F(SearchOptions, RequiredPhrases) {
   for (const TokenSequences& required :
        {TokenSequences{{5}}, {{4, 6}}, {{5, 5, 4}}, {{5, 5}, {5, 4}}, {{6}, {4}, {1}}, {{4, 4}, {4, 4}}}) {

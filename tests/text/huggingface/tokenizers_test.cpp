@@ -213,6 +213,29 @@ TEST(HuggingFaceTokenizers, ALongReplacementInATableIsRefused) {
       "tokenizer.json: normalizer.precompiled_charsmap: has a replacement of 259 bytes, at most 256 are accepted");
 }
 
+// At each place of a text a model would read as much of it as its longest token has.
+TEST(HuggingFaceTokenizers, LongTokensOfUnigramAndWordPieceAreRefused) {
+  const auto unigram = [](size_t bytes) {
+    const json vocab = json::array({json::array({"?", -9.5}), json::array({std::string(bytes, 'a'), -1.5})});
+    return json{{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}}};
+  };
+  const auto word_piece = [](size_t bytes) {
+    const json vocab = {{"[UNK]", 0}, {std::string(bytes, 'a'), 1}};
+    return json{{"model", {{"type", "WordPiece"}, {"max_input_chars_per_word", 1 << 20}, {"vocab", vocab}}}};
+  };
+  const std::string message = "tokenizer.json: model.vocab: token 1 has 1025 bytes, at most 1024 are accepted";
+  EXPECT_EQ(error_of(unigram(1025).dump()), message);
+  EXPECT_EQ(error_of(word_piece(1025).dump()), message);
+  const TemporaryFolder folder;
+  for (const json& file : {unigram(1024), word_piece(1024)}) {
+    write_file(folder / "tokenizer.json", file.dump());
+    EXPECT_EQ(load_tokenizer(folder / "tokenizer.json")->encode(std::string(1024, 'a')), (Ids{1}));
+  }
+  write_file(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n" + std::string(1025, 'a') + "\n");
+  EXPECT_NE(message_of<FileError>([&] { load_tokenizer(folder / "vocab.txt"); }).find("token 4 has 1025 bytes"),
+            std::string::npos);
+}
+
 TEST(HuggingFaceTokenizers, AddedTokensThatGrowWhenTheyAreNormalizedAreRefused) {
   const json normalizer = {{"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", std::string(256, 'y')}};
   const json file = {{"added_tokens", json::array({json{{"content", std::string(1000, 'x')}}})},
