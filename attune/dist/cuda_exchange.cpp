@@ -51,7 +51,7 @@ std::string why_not_from_gpu_to_gpu(Communicator& communicator, const CudaIdenti
 CudaExchange::CudaExchange(Communicator& communicator, Cuda device, const CudaGroupId& id, std::string text)
     : communicator_(communicator),
       text_(std::move(text)),
-      group_(join_cuda_group(device, id, communicator.rank(), communicator.size())) {}
+      group_(join_cuda_group(device, id, communicator.rank(), communicator.size(), [&] { communicator.barrier(); })) {}
 
 // All parts but one's own.
 int64_t CudaExchange::share_of(const Tensor& x) const {
@@ -80,8 +80,8 @@ void CudaExchange::broadcast(const Tensor& x, int root) {
 }
 
 void CudaExchange::all_started() {
+  group_->synchronize();  // a rank whose kernels have failed says so before the others wait for its part
   communicator_.barrier();
-  group_->synchronize();
 }
 
 }  // namespace attune

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -57,7 +58,9 @@ class CudaGroup {
   virtual void synchronize() = 0;
 };
 
-/// Returns when all members have called it.
-std::unique_ptr<CudaGroup> join_cuda_group(Cuda device, const CudaGroupId& id, int rank, int size);
+/// Returns when all members have called it. `meet` is called when this member has what it needs by itself: where the
+/// members wait for each other there, none waits in the library for one that has failed before.
+std::unique_ptr<CudaGroup> join_cuda_group(
+    Cuda device, const CudaGroupId& id, int rank, int size, const std::function<void()>& meet = [] {});
 
 }  // namespace attune

@@ -45,7 +45,8 @@ CudaGroupId make_cuda_group_id() {
   return {};
 }
 
-std::unique_ptr<CudaGroup> join_cuda_group(Cuda device, const CudaGroupId& /*id*/, int /*rank*/, int /*size*/) {
+std::unique_ptr<CudaGroup> join_cuda_group(Cuda device, const CudaGroupId& /*id*/, int /*rank*/, int /*size*/,
+                                           const std::function<void()>& /*meet*/) {
   check_usable(device);
   return nullptr;
 }

@@ -56,9 +56,11 @@ void find_all(void* handle, Library& library, std::string& missing) {
 
 // Sums in the switches of NVLink (NVLS) are not the same in every run, says NVIDIA
 // (github.com/NVIDIA/nccl/issues/1497): they are off unless the user's environment says otherwise. The library reads it
-// as the first group is made.
+// as the first group is made. So it reads that all GPUs are connected as they join: else the first operation of a kind
+// connects them, and the host waits in it for a rank that may have failed.
 LoadedLibrary load() {
   ::setenv("NCCL_NVLS_ENABLE", "0", 0);
+  ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   LoadedLibrary loaded{};
   void* handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   for (const char* path : {ATTUNE_CUDA_LIBRARIES "/libnccl.so.2", ATTUNE_NCCL_LIBRARIES "/libnccl.so.2"})

@@ -15,8 +15,11 @@ namespace {
 
 // What the group and its operations share. The member ends its operations before the stream goes.
 struct Membership {
-  Membership(Cuda device_, const CudaGroupId& id, int rank_, int size_)
-      : device(device_), rank(rank_), size(size_), stream(device), member(join(device, id, rank, size)) {}
+  Membership(Cuda device_, const CudaGroupId& id, int rank_, int size_, const std::function<void()>& meet)
+      : device(device_), rank(rank_), size(size_), stream(device) {
+    meet();
+    member = join(device, id, rank, size);
+  }
 
   Cuda device;
   int rank, size;
@@ -77,8 +80,8 @@ class StartedOperation final : public CudaGroup::Operation {
 
 class Group final : public CudaGroup {
  public:
-  Group(Cuda device, const CudaGroupId& id, int rank, int size)
-      : membership_(std::make_shared<Membership>(device, id, rank, size)) {}
+  Group(Cuda device, const CudaGroupId& id, int rank, int size, const std::function<void()>& meet)
+      : membership_(std::make_shared<Membership>(device, id, rank, size, meet)) {}
 
   std::shared_ptr<Operation> all_reduce(const Tensor& x) override {
     return start(
@@ -161,10 +164,11 @@ CudaGroupId make_cuda_group_id() {
   return cuda::make_group_id();
 }
 
-std::unique_ptr<CudaGroup> join_cuda_group(Cuda device, const CudaGroupId& id, int rank, int size) {
+std::unique_ptr<CudaGroup> join_cuda_group(Cuda device, const CudaGroupId& id, int rank, int size,
+                                           const std::function<void()>& meet) {
   cuda::check_device(device);
   const CudaScope scope(device);
-  return std::make_unique<cuda::Group>(device, id, rank, size);
+  return std::make_unique<cuda::Group>(device, id, rank, size, meet);
 }
 
 }  // namespace attune

@@ -132,6 +132,13 @@ TEST(CudaGroup, AMemberThatLeavesIsFound) {
   });
 }
 
+TEST(CudaGroup, WhoFailsBeforeTheMembersMeetDoesNotWaitForThem) {
+  EXPECT_EQ(message_of<CommunicationError>([] {
+              join_cuda_group(Cuda{0}, make_cuda_group_id(), 0, 2, [] { throw CommunicationError("rank 1 is gone"); });
+            }),
+            "rank 1 is gone");
+}
+
 // Its memory may be gone: the operation must not write there any more.
 TEST(CudaGroup, AnOperationThatNobodyWaitsForEndsAll) {
   on_members(2, [](Communicator& communicator, Cuda device, CudaGroup& group) {
