@@ -27,13 +27,14 @@ const char* name_of(Collective::Kind kind);
 /// One member of a group of GPUs.
 class Member {
  public:
-  /// Ends what has not ended, without waiting for the other members.
+  /// As abort().
   virtual ~Member() = default;
   /// Gives the operation to the stream. Throws CommunicationError.
   virtual void start(const Collective& collective, const SideStream& stream) = 0;
   /// Throws CommunicationError, which names `kind`, if an operation that was started has failed since.
   virtual void check(Collective::Kind kind) = 0;
-  /// Ends what has not ended; nothing can be started afterwards.
+  /// Ends what has not ended; nothing can be started afterwards. Does not wait for the other members while an exception
+  /// is on its way.
   virtual void abort() noexcept = 0;
 };
 

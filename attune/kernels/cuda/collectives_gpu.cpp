@@ -5,7 +5,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/collectives.h"
@@ -98,26 +102,23 @@ ncclDataType_t type_of(DType dtype) {
   return dtype == DType::u8 ? ncclUint8 : ncclFloat32;
 }
 
-struct Abort {
-  void operator()(ncclComm_t communicator) const { library().abort(communicator); }
-};
-
-// What has ended is not disturbed by abort(), which waits for nobody; ncclCommDestroy() may wait for members that are
-// about to wait for this one.
+// What has ended is not disturbed by abort(); ncclCommDestroy() may wait for members that are about to wait for this
+// one.
 class NcclMember final : public Member {
  public:
   NcclMember(const ncclUniqueId& id, int rank, int size) {
-    ncclComm_t made = nullptr;
-    refuse_failure("joining the GPUs of the other ranks", library().join(&made, size, id, rank));
-    communicator_.reset(made);
+    refuse_failure("joining the GPUs of the other ranks", library().join(&communicator_, size, id, rank));
   }
+  ~NcclMember() override { abort(); }
+  NcclMember(const NcclMember&) = delete;
+  NcclMember& operator=(const NcclMember&) = delete;
 
   void start(const Collective& c, const SideStream& side) override {
-    if (!communicator_) fail<CommunicationError>("{}: an earlier operation was given up", name_of(c.kind));
+    if (communicator_ == nullptr) fail<CommunicationError>("{}: an earlier operation was given up", name_of(c.kind));
     const auto stream = static_cast<cudaStream_t>(side.handle());
     const auto count = static_cast<size_t>(c.count);
     const ncclDataType_t type = type_of(c.type);
-    ncclComm_t all = communicator_.get();
+    ncclComm_t all = communicator_;
     ncclResult_t result = ncclSuccess;
     switch (c.kind) {
       case Collective::Kind::all_reduce:
@@ -137,16 +138,29 @@ class NcclMember final : public Member {
   }
 
   void check(Collective::Kind kind) override {
-    if (!communicator_) fail<CommunicationError>("{}: an earlier operation was given up", name_of(kind));
+    if (communicator_ == nullptr) fail<CommunicationError>("{}: an earlier operation was given up", name_of(kind));
     ncclResult_t since = ncclSuccess;
-    refuse_failure(name_of(kind), library().failed_since(communicator_.get(), &since));
+    refuse_failure(name_of(kind), library().failed_since(communicator_, &since));
     refuse_failure(name_of(kind), since);
   }
 
-  void abort() noexcept override { communicator_.reset(); }
+  // While an exception is on its way, nobody has told the other ranks yet that this one has failed, and NCCL may wait
+  // for them. So this thread goes on, to say it and to end them; the process may end before the other thread is done.
+  void abort() noexcept override {
+    ncclComm_t ended = std::exchange(communicator_, nullptr);
+    if (ended == nullptr) return;
+    const auto end = [ended, abort_it = library().abort] { abort_it(ended); };
+    if (std::uncaught_exceptions() <= exceptions_) return end();
+    try {
+      std::thread(end).detach();
+    } catch (const std::system_error&) {
+      // No thread is left for it: the end of the process ends it.
+    }
+  }
 
  private:
-  std::unique_ptr<ncclComm, Abort> communicator_;
+  ncclComm_t communicator_ = nullptr;
+  int exceptions_ = std::uncaught_exceptions();  // on their way as this was made
 };
 
 }  // namespace
