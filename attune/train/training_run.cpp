@@ -202,6 +202,8 @@ std::optional<ValidationReport> TrainingRun::write_outcome() {
     if (ranks_) ranks_->broadcast_parameters(task_->model());
     if (validates()) outcome = measure();
   }
+  // A rank that leaves would end its group of GPUs while a neighbour may still receive.
+  communicator_.barrier();
   if (!is_first_) return std::nullopt;
   if (!mean && state_.best_step >= 0) load_best();
   save_model("model");
