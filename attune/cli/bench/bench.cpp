@@ -103,7 +103,7 @@ UpdateResult measured_update(Module& model, Adam& adam, const UpdateInput& input
   return update(model, adam, input);
 }
 
-Measured train(const Options& o, const TrainingWork& work, const RunConfig& config) {
+Measured train(const Options& o, const TrainingWork& work, const RunConfig& config, const Device& device) {
   Adam adam(trained_parameters(*work.model), config.optimizer);
   Measured measured;
   std::optional<Profile> profile;
@@ -118,11 +118,12 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
                                                 {.batches = {&work.batches[at], 1},
                                                  .step = i + 1,
                                                  .learning_rate = 1e-4,
-                                                 .precision = resolved(config.train.precision),
+                                                 .precision = resolved(config.train.precision, device),
                                                  .label_smoothing = config.train.label_smoothing,
                                                  .r_drop = config.train.r_drop,
                                                  .seed = config.train.seed,
-                                                 .first_forward = static_cast<uint64_t>(i)});
+                                                 .first_forward = static_cast<uint64_t>(i),
+                                                 .device = device});
     const double seconds = seconds_now() - begin;
     measured.loss_last = result.loss / static_cast<double>(result.labels);
     if (i == 0) measured.loss_first = measured.loss_last;
@@ -156,7 +157,7 @@ int bench_train(const Options& o) {
   require_gradients(*work.model);
   set_activation_checkpointing(*work.model, config.train.checkpoint_activations);
   set_layer_dropout(*work.model, config.train.layer_dropout);
-  const Measured measured = train(o, work, config);
+  const Measured measured = train(o, work, config, device);
   const double gflops = median(measured.gflops_per_s), rate = median(measured.tokens_per_s);
   Json result = {{"program", "attune"},
                  {"architecture", enum_name(config.model.architecture)},
