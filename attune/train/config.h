@@ -124,7 +124,8 @@ struct TrainConfig {
   std::string device = "cpu";           // of the model and its training: cpu, cuda (each of several ranks of a machine
                                         // takes another GPU), or cuda:N with the number of a GPU
   bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
-  bool deterministic_reduction = true;  // several ranks: sums in an order that only their number decides
+  bool deterministic_reduction = true;  // several ranks: sums in an order that only their number decides; on GPUs that
+                                        // sum by NCCL the order is NCCL's in any case
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   PrecisionChoice precision = PrecisionChoice::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;

@@ -250,7 +250,7 @@ constexpr KeyHelp kHelp[] = {
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
     {"train.deterministic_reduction",
      "Several ranks: gradients are summed in an order that only the number of ranks decides, the same in every run; "
-     "false: MPI chooses the order. Over TCP it is always the former",
+     "false: MPI chooses the order. Over TCP it is always the former; from GPU to GPU the order is NCCL's in any case",
      ""},
     {"train.checkpoint_activations", "Layers compute their activations again in the backward pass: less memory", ""},
     {"train.precision",

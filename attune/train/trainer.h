@@ -81,11 +81,12 @@ class Trainer {
           std::shared_ptr<Communicator> communicator = std::make_shared<LocalCommunicator>());
 
   /// Trains until one of the limits. With `resume` it continues from the newest valid checkpoint, bit for bit as if
-  /// there had been no interruption, or begins anew where there is none. Steps, schedule, validation and the like may
-  /// have changed; docs/training.md lists what may not. Throws ConfigError when there are checkpoints and `resume`
-  /// is false; FileError, for instance when the disk is full (older checkpoints stay); DataError; and NumericError when
-  /// a loss, a gradient, or a parameter that is to be validated or saved is not finite, and then writes nothing. When
-  /// one rank throws, the others may wait for it forever: its process has to abort() them.
+  /// there had been no interruption (on several ranks: with train.deterministic_reduction), or begins anew where there
+  /// is none. Steps, schedule, validation and the like may have changed; docs/training.md lists what may not. Throws
+  /// ConfigError when there are checkpoints and `resume` is false; FileError, for instance when the disk is full (older
+  /// checkpoints stay); DataError; and NumericError when a loss, a gradient, or a parameter that is to be validated or
+  /// saved is not finite, and then writes nothing. When one rank throws, the others may wait for it forever: its
+  /// process has to abort() them.
   TrainingResult run(bool resume);
 
  private:
