@@ -1,5 +1,6 @@
 #include "tests/support/in_process_ranks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -12,6 +13,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/dist/network_collectives.h"
 #include "attune/dist/point_to_point_communicator.h"
 
 namespace attune {
@@ -50,9 +52,21 @@ class Post {
   bool aborted_ = false;
 };
 
-class ThreadTransport final : public Transport {
+template <class T>
+void add_numbers(std::span<const std::byte> from, std::span<std::byte> to) {
+  for (size_t at = 0; at < to.size(); at += sizeof(T)) {
+    T a, b;
+    std::memcpy(&a, from.data() + at, sizeof(T));
+    std::memcpy(&b, to.data() + at, sizeof(T));
+    b += a;
+    std::memcpy(to.data() + at, &b, sizeof(T));
+  }
+}
+
+class ThreadTransport final : public Transport, public NetworkCollectives {
  public:
-  ThreadTransport(Post& post, int rank, int size) : post_(post), rank_(rank), size_(size) {}
+  ThreadTransport(Post& post, int rank, int size, std::atomic<int64_t>* library_calls)
+      : post_(post), rank_(rank), size_(size), library_calls_(library_calls) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) override {
@@ -60,15 +74,47 @@ class ThreadTransport final : public Transport {
     if (from != kNobody) post_.receive(from, rank_, in);
   }
   void abort(int) override { post_.abort(); }
+  NetworkCollectives* collectives() override { return library_calls_ != nullptr ? this : nullptr; }
+
+  // The ranks send each other all numbers, and add them up in the order of the ranks.
+  void all_reduce(const Numbers& x, std::vector<std::byte>& scratch) override {
+    ++*library_calls_;
+    const std::span<std::byte> sum = x.bytes();
+    const std::vector<std::byte> mine(sum.begin(), sum.end());
+    send_to_others(mine);
+    scratch.resize(sum.size());
+    std::ranges::fill(sum, std::byte{0});
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank != rank_) post_.receive(rank, rank_, scratch);
+      const std::span<const std::byte> numbers = rank == rank_ ? mine : scratch;
+      x.dtype == DType::f64 ? add_numbers<double>(numbers, sum) : add_numbers<float>(numbers, sum);
+    }
+  }
+  void reduce_scatter(const Numbers& x, std::vector<std::byte>& scratch) override { all_reduce(x, scratch); }
+  void all_gather(const Numbers& x) override {
+    ++*library_calls_;
+    send_to_others(part_of(x, rank_));
+    for (int rank = 0; rank < size_; ++rank)
+      if (rank != rank_) post_.receive(rank, rank_, part_of(x, rank));
+  }
 
  private:
+  void send_to_others(std::span<const std::byte> message) {
+    for (int rank = 0; rank < size_; ++rank)
+      if (rank != rank_) post_.send(rank_, rank, message);
+  }
+  std::span<std::byte> part_of(const Numbers& x, int rank) const {
+    return x.part(part_begin(x.count, rank, size_), part_begin(x.count, rank + 1, size_)).bytes();
+  }
+
   Post& post_;
   int rank_, size_;
+  std::atomic<int64_t>* library_calls_;
 };
 
 }  // namespace
 
-void run_in_process(int ranks, const std::function<void(Communicator&)>& body) {
+void run_in_process(int ranks, const std::function<void(Communicator&)>& body, std::atomic<int64_t>* library_calls) {
   Post post;
   std::mutex mutex;
   std::exception_ptr first;
@@ -77,7 +123,8 @@ void run_in_process(int ranks, const std::function<void(Communicator&)>& body) {
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&, rank] {
         const ThreadScope one_thread(1);
-        PointToPointCommunicator communicator([&] { return std::make_unique<ThreadTransport>(post, rank, ranks); });
+        PointToPointCommunicator communicator(
+            [&] { return std::make_unique<ThreadTransport>(post, rank, ranks, library_calls); });
         try {
           body(communicator);
         } catch (...) {

@@ -1,6 +1,8 @@
 #pragma once
 // Threads that stand in for the processes of a run.
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -9,7 +11,9 @@
 namespace attune {
 
 /// Calls body(communicator) for each of `ranks` ranks on a thread of its own. When one throws, the others' operations
-/// fail; throws what the first of them threw. OpenMP's number of threads is 1 on each.
-void run_in_process(int ranks, const std::function<void(Communicator&)>& body);
+/// fail; throws what the first of them threw. OpenMP's number of threads is 1 on each. With `library_calls` their
+/// network has a library with sums of its own, as MPI has, which counts there how often it is called.
+void run_in_process(int ranks, const std::function<void(Communicator&)>& body,
+                    std::atomic<int64_t>* library_calls = nullptr);
 
 }  // namespace attune

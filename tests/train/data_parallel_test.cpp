@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -167,6 +168,23 @@ TEST_F(RanksTest, WithoutMpiSumsAreAlwaysInTheFixedOrder) {
   train_on(3, config_, folder_ / "fixed");
   train_on(3, library, folder_ / "library");
   EXPECT_EQ(tensors_of(checkpoint("library")), tensors_of(checkpoint("fixed")));
+}
+
+// Two numbers have one sum, so that the runs have the same bits.
+TEST_F(RanksTest, ADeterministicReductionAsksNoLibraryForSums) {
+  config_.train.steps = 2;
+  for (const bool shard : {false, true}) {
+    config_.train.shard_optimizer = shard;
+    std::atomic<int64_t> calls_of_fixed = 0, calls_of_library = 0;
+    config_.train.deterministic_reduction = true;
+    train_on(2, config_, folder_ / fmt::format("fixed {}", shard), false, &calls_of_fixed);
+    config_.train.deterministic_reduction = false;
+    train_on(2, config_, folder_ / fmt::format("library {}", shard), false, &calls_of_library);
+    EXPECT_EQ(calls_of_fixed, 0);
+    EXPECT_GT(calls_of_library, 0);
+    EXPECT_EQ(tensors_of(checkpoint(fmt::format("library {}", shard), 2)),
+              tensors_of(checkpoint(fmt::format("fixed {}", shard), 2)));
+  }
 }
 
 TEST_F(RanksTest, DropoutDiffersBetweenRanks) {

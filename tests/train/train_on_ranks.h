@@ -13,11 +13,11 @@
 
 namespace attune {
 
-/// The same run on several ranks; what is returned is the first rank's.
-inline TrainedRun train_on(int ranks, const RunConfig& config, const std::filesystem::path& folder,
-                           bool resume = false) {
+/// The same run on several ranks; what is returned is the first rank's. `library_calls`: see run_in_process().
+inline TrainedRun train_on(int ranks, const RunConfig& config, const std::filesystem::path& folder, bool resume = false,
+                           std::atomic<int64_t>* library_calls = nullptr) {
   TrainedRun first;
-  run_in_process(ranks, [&](Communicator& communicator) {
+  const auto body = [&](Communicator& communicator) {
     const std::atomic<bool> stop{false};
     Recorder seen;
     const std::shared_ptr<Communicator> shared(&communicator, [](Communicator*) {});
@@ -27,7 +27,8 @@ inline TrainedRun train_on(int ranks, const RunConfig& config, const std::filesy
     } else {
       EXPECT_TRUE(seen.steps.empty() && seen.messages.empty());
     }
-  });
+  };
+  run_in_process(ranks, body, library_calls);
   return first;
 }
 
