@@ -111,17 +111,24 @@ TEST(Update, SendsABatchWhileTheOneBeforeIsAtWork) {
   EXPECT_EQ(calls, "loss 2, ");
 }
 
+// A label that changes after the batch was sent is not seen by the next loss, but by the one after it.
 TEST(Update, ABatchThatWasSentHasTheSameLoss) {
   for (const Device& device : devices_under_test()) {
     const auto model = small_model(0);
     move_parameters(*model, device);
-    const TrainingBatch batch = training_batch(*model, batch_of(0, 24));
+    PackedBatch packed = batch_of(0, 24);
+    int32_t& label = packed.labels[0];  // the batch keeps this memory
+    const int32_t right = label, wrong = right == 5 ? 6 : 5;
+    const TrainingBatch batch = training_batch(*model, std::move(packed));
     for (const double r_drop : {0.0, 2.0}) {
       const CrossEntropyOptions options{.r_drop = r_drop};
       const double expected = batch.loss(options).loss.item();
       for (int i = 0; i < 2; ++i) {  // the second time, other memory is sent
         batch.send(device, r_drop);
+        label = wrong;
         EXPECT_EQ(batch.loss(options).loss.item(), expected);
+        EXPECT_NE(batch.loss(options).loss.item(), expected);
+        label = right;
       }
       EXPECT_EQ(batch.loss(options).loss.item(), expected);
     }
