@@ -65,7 +65,12 @@ void expect_sums(Communicator& communicator, TensorExchange& exchange, const Dev
   EXPECT_THAT(host_values<float>(part), near);
 }
 
-class StagedExchangeOfRanks : public ::testing::TestWithParam<int> {};
+class StagedExchangeOfRanks : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (looks_for_races()) GTEST_SKIP() << kOneThreadForRaces;
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Ranks, StagedExchangeOfRanks, ::testing::Values(1, 2, 3, 4));
 
 TEST_P(StagedExchangeOfRanks, SumsAreThoseOfTheCommunicatorToTheBit) {
@@ -137,6 +142,7 @@ TEST(TensorExchange, SaysWhyItGoesThroughTheHost) {
 }
 
 TEST(TensorExchange, RanksOnOneGpuGoThroughTheHost) {
+  if (looks_for_races()) GTEST_SKIP() << kOneThreadForRaces;
   if (usable_gpus() < 1) GTEST_SKIP() << "no GPU";
   run_in_process(2, [](Communicator& communicator) {
     const auto exchange = make_tensor_exchange(communicator, Cuda{0});
@@ -148,6 +154,7 @@ TEST(TensorExchange, RanksOnOneGpuGoThroughTheHost) {
 class GpuExchange : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
+    if (looks_for_races()) GTEST_SKIP() << kOneThreadForRaces;
     if (usable_gpus() < GetParam()) GTEST_SKIP() << "needs " << GetParam() << " GPUs, there are " << usable_gpus();
   }
 };

@@ -50,6 +50,10 @@ int usable_gpus() {
   }
 }
 
+bool looks_for_races() {
+  return std::getenv("ATTUNE_CUDA_RACES") != nullptr;
+}
+
 std::vector<Device> devices_under_test() {
   if (wanted_device() == nullptr) return {Plain{}};
   return {Device::named(wanted_device())};

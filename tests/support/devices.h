@@ -18,6 +18,11 @@ std::vector<Device> devices_under_test();
 /// How many GPUs, real or emulated, this process can use; 0 in a build without CUDA.
 int usable_gpus();
 
+/// Whether the emulation looks for races in kernels (ATTUNE_CUDA_RACES). It compares all memory of GPUs then, so that
+/// only one thread may use them.
+bool looks_for_races();
+inline constexpr const char* kOneThreadForRaces = "ranks are threads here; races are looked for with one thread";
+
 /// The largest relative error of a product that rounds each number to this type and adds in another order.
 constexpr double device_tolerance(DType dtype) {
   return dtype == DType::f32 ? 1e-5 : 1e-12;

@@ -86,6 +86,9 @@ std::vector<Updated> updates(int ranks, bool shard, const F& device_of) {
 
 class DeviceRanksUpdate : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
+  void SetUp() override {
+    if (looks_for_races()) GTEST_SKIP() << kOneThreadForRaces;
+  }
   const int ranks_ = std::get<0>(GetParam());
   const bool shard_ = std::get<1>(GetParam());
 };
@@ -129,6 +132,7 @@ TEST_P(DeviceRanksUpdate, FromGpuToGpuGradientsAreThoseOfTheCpu) {
 TEST(DeviceRanks, EachRankTakesTheGpuOfItsNumber) {
   const int gpus = usable_gpus();
   if (gpus == 0) GTEST_SKIP() << "no GPU";
+  if (looks_for_races()) GTEST_SKIP() << kOneThreadForRaces;
   run_in_process(gpus + 1, [&](Communicator& communicator) {
     EXPECT_EQ(device_of_rank("cuda", communicator), Device(Cuda{communicator.rank() % gpus}));
     EXPECT_EQ(device_of_rank("cuda:0", communicator), Device(Cuda{0}));
@@ -151,6 +155,7 @@ class DeviceRanksTraining : public ReverseTraining {
  protected:
   void SetUp() override {
     if (usable_gpus() == 0) GTEST_SKIP() << "no GPU";
+    if (looks_for_races()) GTEST_SKIP() << kOneThreadForRaces;
     config_.train.log_every = 1;
     config_.train.steps = 4;
     config_.optimizer.clip_norm = 0.5;
@@ -246,6 +251,7 @@ TEST_F(DeviceRanksTraining, ARunGoesOnOnOtherDevicesAndRanks) {
 
 // Its GPU would wait forever; the communicator says it.
 TEST(DeviceRanks, ARankThatFailsEndsTheOthers) {
+  if (looks_for_races()) GTEST_SKIP() << kOneThreadForRaces;
   if (usable_gpus() < 2) GTEST_SKIP() << "needs two GPUs";
   EXPECT_EQ(message_of<NumericError>([] {
               run_in_process(2, [](Communicator& communicator) {
