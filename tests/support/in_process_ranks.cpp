@@ -83,11 +83,13 @@ class ThreadTransport final : public Transport, public NetworkCollectives {
     const std::vector<std::byte> mine(sum.begin(), sum.end());
     send_to_others(mine);
     scratch.resize(sum.size());
-    std::ranges::fill(sum, std::byte{0});
     for (int rank = 0; rank < size_; ++rank) {
       if (rank != rank_) post_.receive(rank, rank_, scratch);
       const std::span<const std::byte> numbers = rank == rank_ ? mine : scratch;
-      x.dtype == DType::f64 ? add_numbers<double>(numbers, sum) : add_numbers<float>(numbers, sum);
+      if (rank == 0)
+        std::ranges::copy(numbers, sum.begin());
+      else
+        x.dtype == DType::f64 ? add_numbers<double>(numbers, sum) : add_numbers<float>(numbers, sum);
     }
   }
   void reduce_scatter(const Numbers& x, std::vector<std::byte>& scratch) override { all_reduce(x, scratch); }
