@@ -133,12 +133,12 @@ def test_a_changed_model_of_the_hub_is_saved(hub: Path, tmp_path: Path) -> None:
 
     words = ["<pad>", "<unk>", "<s>", "</s>", *(f"w{i}" for i in range(4, model.config["vocab"]))]
     (tmp_path / "words.json").write_text(json.dumps({"type": "whitespace", "pieces": words}))
-    hubs = model.tokenizer
-    for tokenizer, frames in ((attune.Tokenizer(tmp_path / "words.json"), False), (hubs, True)):
+    others = {"words": attune.Tokenizer(tmp_path / "words.json"), "hub": attune.Tokenizer(hub / "gpt2")}
+    for name, tokenizer in others.items():
         model.tokenizer = tokenizer
-        model.save(tmp_path / "other")
-        settings = json.loads((tmp_path / "other" / "generation_config.json").read_text())
-        assert settings.get("tokenizer_frames_texts", False) == frames
+        model.save(tmp_path / name)
+        settings = json.loads((tmp_path / name / "generation_config.json").read_text())
+        assert settings.get("tokenizer_frames_texts", False) == (name == "hub")
 
     attune.Model(hub / "bert-classifier").save(tmp_path / "classifier")
     found = attune.Classifier(tmp_path / "classifier").classify("the dog").scores
