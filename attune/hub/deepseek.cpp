@@ -188,7 +188,8 @@ Family deepseek_family() {
           .describe = deepseek::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
           .ignored_too = deepseek::further_layers,
-          .not_written = {"lm_head.bias"}};
+          .not_written = {"lm_head.bias"},
+          .untied = {"deepseek_v2", "deepseek_v3"}};
 }
 
 }  // namespace attune

@@ -35,13 +35,18 @@ const Family& family_of(const HubConfig& config) {
   config.refuse("model_type", "is not supported, needs one of " + known);
 }
 
+bool is_tied(const HubConfig& config, const Family& family) {
+  const bool untied = std::ranges::find(family.untied, config.text("model_type")) != family.untied.end();
+  return config.flag("tie_word_embeddings", !untied);
+}
+
 HubClass class_of(const HubConfig& config, const Family& family) {
   const std::vector<std::string> names = config.texts("architectures");
   if (names.empty()) return family.classes.front();
   std::string known;
   for (const HubClass& c : family.classes) {
     if (c.name == names.front()) {
-      if (c.tied && !config.flag("tie_word_embeddings", c.tied))
+      if (c.is_base && !is_tied(config, family))
         config.refuse("architectures", "has no projection to the vocabulary, and tie_word_embeddings is not true");
       return c;
     }

@@ -33,6 +33,9 @@ const std::vector<Family>& all_families();
 /// The family of config.json's model_type. Throws ConfigError for one that is not known, and for a mixture of experts.
 const Family& family_of(const HubConfig& config);
 
+/// "tie_word_embeddings" of config.json, which has the default of its model_type where it is missing.
+bool is_tied(const HubConfig& config, const Family& family);
+
 /// What config.json's `architectures` names, as a class of the family. Throws ConfigError.
 HubClass class_of(const HubConfig& config, const Family& family);
 

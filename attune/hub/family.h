@@ -2,7 +2,6 @@
 // A family of models of the Hugging Face hub is a table: its configuration in terms of ours, and where our parameters
 // are in its files. To add a family, write a file like gpt2.cpp and add it to families.cpp; see docs/hugging-face.md.
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +18,9 @@ struct HubClass {
   std::string_view name;  // "GPT2LMHeadModel"
   Architecture architecture;
   std::string_view model_type;  // of the folders that are written with it; empty: it is read alone
-  /// Of a base model, which has no projection to the vocabulary: "tie_word_embeddings" where config.json has none. The
-  /// embedding is the projection where it is true, and else there is none.
-  std::optional<bool> tied = {};
+  /// Has no projection to the vocabulary: the embedding is the projection where the two are tied, and else there is
+  /// none.
+  bool is_base = false;
 };
 
 /// What a family's functions read.
@@ -55,6 +54,9 @@ struct Family {
   /// Further ones that depend on the configuration; may be null.
   std::vector<std::string> (*ignored_too)(const HubFiles& files) = nullptr;
   std::vector<std::string> not_written = {};  // tensors that translate() knows and the classes do not have
+  /// The model types whose "tie_word_embeddings" is false where config.json has none, as in transformers; that of the
+  /// others is true.
+  std::vector<std::string_view> untied = {};
 };
 
 }  // namespace attune

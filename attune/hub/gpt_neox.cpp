@@ -71,7 +71,8 @@ Family gpt_neox_family() {
           .names = gpt_neox::names,
           .describe = gpt_neox::describe,
           .ignored = {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq"},  // causal masks
-          .not_written = {"embed_out.bias"}};
+          .not_written = {"embed_out.bias"},
+          .untied = {"gpt_neox"}};
 }
 
 }  // namespace attune

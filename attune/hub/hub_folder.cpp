@@ -68,12 +68,9 @@ TransformerConfig HubFolder::translate(const std::optional<StoredHead>& head) co
 }
 
 // safetensors writes a matrix of two names under one of them, not always the embedding's; transformers reads either
-// (tie_weights() of modeling_utils.py). Where config.json does not say it, the family's base models do.
+// (tie_weights() of modeling_utils.py).
 bool HubFolder::take_tied_embedding() {
-  const auto by_default = [&](bool tied) {
-    return std::ranges::any_of(family_.classes, [&](const HubClass& c) { return c.tied == tied; });
-  };
-  if (!hub_.flag("tie_word_embeddings", by_default(true) && !by_default(false))) return false;
+  if (!is_tied(hub_, family_)) return false;
   const NameTable table = family_.names(config_, files());
   const auto name_of = [&](const char* parameter) {
     const std::optional<Place> place = attune::place_of(parameter, table);

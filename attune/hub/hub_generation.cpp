@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "attune/base/file.h"
 #include "attune/io/config_file.h"
@@ -50,11 +51,13 @@ void set_lengths(GenerationConfig& g, const HubConfig& hub) {
 }
 
 // "bad_words_ids" is a list of phrases; a phrase that is an end is left out, as by transformers
-// (NoBadWordsLogitsProcessor).
+// (NoBadWordsLogitsProcessor), and so is one that was there before.
 template <class Config>
 void add_bad_words(Config& g, const HubConfig& hub) {
+  std::set<std::vector<int64_t>> known;
   for (const std::vector<int64_t>& phrase : hub.integer_lists("bad_words_ids")) {
     if (phrase.empty()) hub.refuse("bad_words_ids", "a phrase has no tokens");
+    if (!known.insert(phrase).second) continue;
     if (phrase.size() > 1)
       g.suppressed_phrases.push_back(phrase);
     else if (std::ranges::find(g.eos_tokens, phrase[0]) == g.eos_tokens.end())
@@ -157,18 +160,26 @@ Json id_of(int64_t token) {
   return token < 0 ? Json(nullptr) : Json(token);
 }
 
-// Of both sorts of settings. Without `special_tokens` texts have no pad, no bos and, of a language model, no unk.
+// A phrase of one token is a suppressed token: transformers forgets one in "bad_words_ids" that is an end. Without
+// `special_tokens` texts have no pad, no bos and, of a language model, no unk.
 template <class Config>
 Json token_fields(const Config& g, const SpecialIds& special, const std::vector<int32_t>& never) {
   std::vector<int64_t> eos = g.eos_tokens, suppressed = g.suppressed_tokens;
   if (eos.empty() && special.eos >= 0) eos.push_back(special.eos);
+  std::vector<std::vector<int64_t>> phrases;
+  for (const std::vector<int64_t>& phrase : g.suppressed_phrases) {
+    if (phrase.size() > 1)
+      phrases.push_back(phrase);
+    else if (std::ranges::find(suppressed, phrase.front()) == suppressed.end())
+      suppressed.push_back(phrase.front());
+  }
   for (const int32_t token : never)
     if (!g.special_tokens && token >= 0 && std::ranges::find(eos, token) == eos.end()) suppressed.push_back(token);
   Json json = {{"bos_token_id", id_of(special.bos)}, {"pad_token_id", id_of(special.pad)}};
   if (!eos.empty()) json["eos_token_id"] = eos.size() == 1 ? Json(eos.front()) : Json(eos);
   if (!suppressed.empty()) json["suppress_tokens"] = suppressed;
   if (!g.suppressed_at_begin.empty()) json["begin_suppress_tokens"] = g.suppressed_at_begin;
-  if (!g.suppressed_phrases.empty()) json["bad_words_ids"] = g.suppressed_phrases;
+  if (!phrases.empty()) json["bad_words_ids"] = phrases;
   if (g.forced_first_token >= 0) json["forced_bos_token_id"] = g.forced_first_token;
   if (g.forced_last_token >= 0) json["forced_eos_token_id"] = g.forced_last_token;
   if (g.no_repeat_ngram_size > 0) json["no_repeat_ngram_size"] = g.no_repeat_ngram_size;

@@ -158,16 +158,17 @@ Family llama_family() {
                       {"MixtralForCausalLM", Architecture::decoder_lm, "mixtral"},
                       {"Qwen3MoeForCausalLM", Architecture::decoder_lm, "qwen3_moe"},
                       {"LLaMAForCausalLM", Architecture::decoder_lm, ""},  // its name in the first published folders
-                      {"LlamaModel", Architecture::decoder_lm, "", false},
-                      {"MistralModel", Architecture::decoder_lm, "", false},
-                      {"Qwen2Model", Architecture::decoder_lm, "", false},
-                      {"Qwen3Model", Architecture::decoder_lm, "", false}},
+                      {"LlamaModel", Architecture::decoder_lm, "", true},
+                      {"MistralModel", Architecture::decoder_lm, "", true},
+                      {"Qwen2Model", Architecture::decoder_lm, "", true},
+                      {"Qwen3Model", Architecture::decoder_lm, "", true}},
           .prefix = "model.",
           .translate = llama::translate,
           .names = llama::names,
           .describe = llama::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
-          .not_written = {"lm_head.bias"}};
+          .not_written = {"lm_head.bias"},
+          .untied = {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"}};
 }
 
 }  // namespace attune

@@ -68,7 +68,8 @@ Family phi3_family() {
           .names = phi3::names,
           .describe = phi3::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
-          .not_written = {"lm_head.bias"}};
+          .not_written = {"lm_head.bias"},
+          .untied = {"phi3"}};
 }
 
 }  // namespace attune

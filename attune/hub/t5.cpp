@@ -124,14 +124,15 @@ Family t5_family() {
                   {"T5WithLMHeadModel", Architecture::encoder_decoder, ""},  // its name until 2020
                   {"MT5ForConditionalGeneration", Architecture::encoder_decoder, "mt5"},
                   {"T5Model", Architecture::encoder_decoder, "", true},
-                  {"MT5Model", Architecture::encoder_decoder, "", false}},
+                  {"MT5Model", Architecture::encoder_decoder, "", true}},
       .prefix = "",
       .translate = t5::translate,
       .names = t5::names,
       .describe = t5::describe,
       // The shared table under its other names, and a table of cross-attention that the first files have for nothing.
       .ignored = {"*coder.embed_tokens.weight", "shared.weight",
-                  "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}};
+                  "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"},
+      .untied = {"mt5"}};
 }
 
 }  // namespace attune

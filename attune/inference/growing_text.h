@@ -21,15 +21,16 @@ class GrowingText {
   /// The next token, for DecodingRequest::on_token; false where a stop string ends the text.
   bool push(const TokenEvent& event) {
     if (event.end != FinishReason::eos) add(stop_.push(decoder_.push(event.token)));
-    if (event.end) finish();  // what waited may have the stop string
+    if (event.end || stop_.found()) finish();  // what waited may have the stop string, or be the rest of its token
     return !stop_.found();
   }
   /// Ends the text. Does nothing the second time.
   void finish() {
     if (finished_) return;
     finished_ = true;
-    if (stop_.found()) return;
-    add(stop_.push(decoder_.finish()));
+    if (stop_.found() && !stop_.keeps()) return;
+    const std::string rest = decoder_.finish();
+    add(stop_.found() ? rest : stop_.push(rest));
     add(stop_.finish());
   }
   /// The text up to now, with the tokens that it was made of.

@@ -22,6 +22,7 @@ class StopStrings {
   std::string finish();
 
   bool found() const { return found_; }
+  bool keeps() const { return keep_; }
 
  private:
   size_t held_back() const;

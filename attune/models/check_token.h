@@ -22,15 +22,18 @@ inline void check_tokens(const char* field, std::span<const int64_t> tokens) {
 }
 
 /// The same for lists of tokens, none of which may be empty. Each step of a search looks at all of them, so that there
-/// are at most 65,536.
+/// are at most 65,536, with at most 262,144 tokens.
 inline void check_token_lists(const char* field, std::span<const std::vector<int64_t>> lists) {
-  constexpr size_t kMost = 1 << 16;
+  constexpr size_t kMost = 1 << 16, kMostTokens = 1 << 18;
   if (lists.size() > kMost)
     fail<ConfigError>("{}: {} lists of tokens, at most {} are accepted", field, lists.size(), kMost);
+  size_t all = 0;
   for (const std::vector<int64_t>& tokens : lists) {
     if (tokens.empty()) fail<ConfigError>("{}: a list without tokens", field);
     check_tokens(field, tokens);
+    all += tokens.size();
   }
+  if (all > kMostTokens) fail<ConfigError>("{}: {} tokens in all, at most {} are accepted", field, all, kMostTokens);
 }
 
 }  // namespace attune

@@ -10,6 +10,7 @@
 #include "attune/base/fail.h"
 #include "attune/nn/dropout.h"
 #include "attune/nn/expert_balance.h"
+#include "attune/tensor/device_error.h"
 #include "attune/train/data_parallel.h"
 
 namespace attune {
@@ -70,12 +71,16 @@ std::string not_finite(const char* what, double value, const UpdateInput& input,
   throw NumericError(message);
 }
 
-// While the device works on batch i, the host sends it the next one.
+// While the device works on batch i, the host sends it the next one. What cannot be sent is copied where it is used,
+// which also tells of a device that has failed.
 void go_ahead(const UpdateInput& input, size_t i) {
   if (i + 1 == input.batches.size()) {
     if (input.meanwhile) input.meanwhile();
   } else if (const TrainingBatch& next = input.batches[i + 1]; next.send) {
-    next.send(input.device, input.r_drop);
+    try {
+      next.send(input.device, input.r_drop);
+    } catch (const DeviceError&) {
+    }
   }
 }
 

@@ -65,7 +65,7 @@ PythonModel::PythonModel(const std::filesystem::path& folder) {
       source_tokenizer = files.tokenizer;
       sampling_ = files.sampling;
       text_unit_ = files.text_unit;
-      of_hub_ = files.tokenizer_frames_texts;
+      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
       break;
     }
     case Architecture::encoder_classifier: {
@@ -73,21 +73,21 @@ PythonModel::PythonModel(const std::filesystem::path& folder) {
       model_ = std::shared_ptr<EncoderClassifier>(std::move(files.model));
       source_tokenizer = files.tokenizer;
       max_tokens_ = files.max_tokens;
-      of_hub_ = files.tokenizer_frames_texts;
+      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
       break;
     }
     case Architecture::encoder: {
       EncoderFolder files = open_encoder_folder(folder);
       model_ = std::shared_ptr<EncoderModel>(std::move(files.model));
       source_tokenizer = files.tokenizer;
-      of_hub_ = files.tokenizer_frames_texts;
+      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
       break;
     }
     case Architecture::encoder_masked_lm: {
       MaskedLmFolder files = open_masked_lm_folder(folder);
       model_ = std::shared_ptr<EncoderMaskedLm>(std::move(files.model));
       source_tokenizer = files.tokenizer;
-      of_hub_ = files.tokenizer_frames_texts;
+      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
       break;
     }
   }
@@ -212,6 +212,10 @@ CrossEntropy PythonModel::loss(const TokenLists& ids, const Indices& labels, con
                     model_);
 }
 
+bool PythonModel::frames_texts() const {
+  return framing_ && (source_tokenizer == framing_ || source_tokenizer->kind() == "Hugging Face");
+}
+
 void PythonModel::save(const std::filesystem::path& folder) const {
   if (!source_tokenizer) fail<ConfigError>("save: the model has no tokenizer; set model.tokenizer before");
   std::visit(Overloaded{
@@ -219,13 +223,13 @@ void PythonModel::save(const std::filesystem::path& folder) const {
                    save_model_folder(folder, *model, *source_tokenizer, *target_tokenizer, generation_);
                  },
                  [&](const std::shared_ptr<DecoderLm>& model) {
-                   save_model_folder(folder, *model, *source_tokenizer, sampling_, text_unit_, of_hub_);
+                   save_model_folder(folder, *model, *source_tokenizer, sampling_, text_unit_, frames_texts());
                  },
                  [&](const std::shared_ptr<EncoderClassifier>& model) {
-                   save_model_folder(folder, *model, *source_tokenizer, max_tokens_, of_hub_);
+                   save_model_folder(folder, *model, *source_tokenizer, max_tokens_, frames_texts());
                  },
                  [&](const std::shared_ptr<EncoderMaskedLm>& model) {
-                   save_model_folder(folder, *model, *source_tokenizer, of_hub_);
+                   save_model_folder(folder, *model, *source_tokenizer, frames_texts());
                  },
                  [&](const std::shared_ptr<EncoderModel>&) {
                    fail<ConfigError>(

@@ -45,6 +45,10 @@ class PythonModel {
   std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;  // null: none
 
  private:
+  /// Whether the tokenizer puts special tokens around texts: as that of the folder does, of which only another one of
+  /// Hugging Face may take the place.
+  bool frames_texts() const;
+
   std::variant<std::shared_ptr<Transformer>, std::shared_ptr<DecoderLm>, std::shared_ptr<EncoderClassifier>,
                std::shared_ptr<EncoderMaskedLm>, std::shared_ptr<EncoderModel>>
       model_;
@@ -52,7 +56,7 @@ class PythonModel {
   SamplingConfig sampling_;
   TextUnit text_unit_ = TextUnit::stream;
   int64_t max_tokens_ = 512;
-  bool of_hub_ = false;  // its tokenizer frames texts
+  std::shared_ptr<const Tokenizer> framing_;  // that of the folder, where it frames texts
 };
 
 }  // namespace attune::python

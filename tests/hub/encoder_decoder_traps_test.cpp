@@ -266,7 +266,7 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
                           {"forced_eos_token_id", 1},
                           {"suppress_tokens", Json::array({3})},
                           {"begin_suppress_tokens", {4, 6}},
-                          {"bad_words_ids", Json::parse("[[0], [7], [3, 4], [5, 7]]")},
+                          {"bad_words_ids", Json::parse("[[0], [7], [3, 4], [0], [5, 7], [3, 4]]")},
                           {"num_beams", 4},
                           {"max_length", 64},
                           {"length_penalty", 0.8},
@@ -277,7 +277,7 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
   EXPECT_EQ(g.eos_tokens, (std::vector<int64_t>{1, 7}));
   EXPECT_EQ(g.forced_first_token, 9);
   EXPECT_EQ(g.forced_last_token, 1);
-  EXPECT_EQ(g.suppressed_tokens, (std::vector<int64_t>{3, 0}));  // 7 ends an output
+  EXPECT_EQ(g.suppressed_tokens, (std::vector<int64_t>{3, 0}));  // once; 7 ends an output
   EXPECT_EQ(g.suppressed_phrases, (std::vector<std::vector<int64_t>>{{3, 4}, {5, 7}}));
   EXPECT_EQ(g.suppressed_at_begin, (std::vector<int64_t>{4, 6}));
   EXPECT_EQ(g.beam_size, 4);

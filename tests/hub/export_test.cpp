@@ -241,14 +241,14 @@ TEST(Export, AFolderOfAttuneHasItsTokenizerAndItsSettings) {
   const std::unique_ptr<Module> model = random_model(c, 5);
   const TemporaryFolder folder;
   save_model_folder(folder / "own", dynamic_cast<DecoderLm&>(*model), tokenizer,
-                    {.top_k = 7, .slide = true, .suppressed_phrases = {{4, 5}}}, TextUnit::line);
+                    {.top_k = 7, .slide = true, .suppressed_phrases = {{4, 5}, {3}, {6}}}, TextUnit::line);
   const ExportedModel done = export_model_folder(folder / "own", folder / "out");
   EXPECT_EQ(done.left_out, (std::vector<std::string>{"generation: slide has no equivalent"}));
   const LanguageModelFolder read = open_language_model_folder(folder / "out");
   EXPECT_EQ(read.tokenizer->encode_for_model("a cat").ids, (std::vector<int32_t>{2, 4, 6}));
   EXPECT_EQ(read.sampling.top_k, 7);
   EXPECT_EQ(read.sampling.eos_tokens, (std::vector<int64_t>{3}));
-  EXPECT_EQ(read.sampling.suppressed_tokens, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(read.sampling.suppressed_tokens, (std::vector<int64_t>{3, 6, 0, 1, 2})) << "an end too";
   EXPECT_EQ(read.sampling.suppressed_phrases, (std::vector<std::vector<int64_t>>{{4, 5}}));
 }
 

@@ -75,11 +75,28 @@ TEST(HubTraps, ATiedMatrixIsReadUnderTheProjectionsName) {
     model.config["tie_word_embeddings"] = false;
     EXPECT_THAT(model.refusal(), HasSubstr("numbers, but config.json")) << name;  // those of two matrices
   }
-  ChangedFolder gpt2("gpt2");
-  const std::vector<float> expected = outputs(gpt2.open());
-  gpt2.rename([](const std::string& name) { return replaced(name, "transformer.wte", "lm_head"); });
-  gpt2.config.erase("tie_word_embeddings");  // true by default
-  EXPECT_EQ(outputs(gpt2.open()), expected);
+}
+
+TEST(HubTraps, WhetherMatricesAreTiedByDefaultDependsOnTheModelType) {
+  for (const auto& [name, embedding] : std::map<std::string, std::string>{
+           {"gpt2", "transformer.wte.weight"}, {"starcoder2", "model.embed_tokens.weight"}, {"t5", "shared.weight"}}) {
+    ChangedFolder model(name);
+    const std::vector<float> expected = outputs(model.open());
+    model.rename([&](const std::string& tensor) { return tensor == embedding ? "lm_head.weight" : tensor; });
+    model.config.erase("tie_word_embeddings");
+    EXPECT_EQ(outputs(model.open()), expected) << name;
+    EXPECT_TRUE(model.open().config().share_projection) << name;
+  }
+  const auto tied = [](const char* type) {
+    const HubConfig config(Json{{"model_type", type}}, "config.json");
+    return is_tied(config, family_of(config));
+  };
+  for (const char* type : {"t5", "gpt2", "opt", "starcoder2", "gemma2", "gemma3_text", "bert", "modernbert", "bart",
+                           "mbart", "marian", "m2m_100"})
+    EXPECT_TRUE(tied(type)) << type;
+  for (const char* type : {"mt5", "llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "gpt_neox", "phi3",
+                           "deepseek_v2", "deepseek_v3"})
+    EXPECT_FALSE(tied(type)) << type;
 }
 
 TEST(HubTraps, TheTypeComesFromTheTensors) {

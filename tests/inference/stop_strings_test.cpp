@@ -5,9 +5,30 @@
 
 #include "attune/base/error.h"
 #include "attune/base/random.h"
+#include "attune/inference/growing_text.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune {
 namespace {
+
+// Token 1 ends in the middle of a character.
+class TwoTokens final : public Tokenizer {
+ public:
+  TwoTokens() { special_ = {.pad = -1, .unk = -1, .bos = -1, .eos = -1}; }
+  std::vector<int32_t> encode(std::string_view) const override { return {}; }
+  int32_t vocab_size() const override { return 2; }
+  std::string piece(int32_t id) const override { return id == 0 ? "a" : "END\xEF\xBF\xBD"; }
+  std::string kind() const override { return "two tokens"; }
+  std::string file_name() const override { return ""; }
+  void save(const std::filesystem::path&) const override {}
+
+ protected:
+  std::string join(const std::vector<int>& ids) const override {
+    std::string text;
+    for (const int id : ids) text += piece(id);
+    return text;
+  }
+};
 
 TEST(StopStrings, HoldsBackWhatMayBecomeOne) {
   StopStrings stop({"END", "Enough"});
@@ -28,6 +49,19 @@ TEST(StopStrings, KeptOnesAreTextWithTheRestOfTheirPiece) {
   EXPECT_TRUE(stop.found());
   EXPECT_EQ(stop.push("more"), "");
   EXPECT_EQ(stop.finish(), "");
+}
+
+TEST(StopStrings, AKeptOneEndsATextWithItsWholeToken) {
+  const TwoTokens tokenizer;
+  for (const bool keep : {true, false}) {
+    std::string arrived;
+    GrowingText text(IncrementalDecoder(tokenizer, {}, false), StopStrings({"END"}, keep),
+                     [&](std::string_view added) { arrived += added; });
+    EXPECT_TRUE(text.push({.sample = 0, .token = 0, .end = {}}));
+    EXPECT_FALSE(text.push({.sample = 0, .token = 1, .end = {}}));
+    EXPECT_EQ(arrived, keep ? "aEND\xEF\xBF\xBD" : "a");
+    EXPECT_EQ(text.result({.tokens = {0, 1}}).text, arrived);
+  }
 }
 
 TEST(StopStrings, WhatIsHeldBackAtTheEndIsText) {

@@ -81,6 +81,19 @@ TEST(GenerationConfig, TheWorkForASentenceIsBounded) {
             "beam_size = 256 and max_length = 513: need a product of at most 131072");
 }
 
+TEST(GenerationConfig, PhrasesAreBounded) {
+  const auto refusal = [](std::vector<std::vector<int64_t>> phrases) {
+    const GenerationConfig c{.suppressed_phrases = std::move(phrases)};
+    return message_of<ConfigError>([&] { c.validate(); });
+  };
+  std::vector<std::vector<int64_t>> phrases(1 << 16, {1, 2, 3, 4});
+  EXPECT_NO_THROW(GenerationConfig{.suppressed_phrases = phrases}.validate());
+  phrases.front().push_back(5);
+  EXPECT_EQ(refusal(phrases), "suppressed_phrases: 262145 tokens in all, at most 262144 are accepted");
+  EXPECT_EQ(refusal(std::vector<std::vector<int64_t>>((1 << 16) + 1, {1})),
+            "suppressed_phrases: 65537 lists of tokens, at most 65536 are accepted");
+}
+
 TEST(GenerationConfig, FieldsComeBack) {
   const GenerationConfig c{.beam_size = 7,
                            .length_penalty = 1.25,

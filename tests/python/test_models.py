@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,15 @@ def test_a_changed_model_of_the_hub_is_saved(hub: Path, tmp_path: Path) -> None:
     parameter.numpy()[:] += 1
     model.save(tmp_path / "changed")
     assert np.array_equal(np.asarray(attune.Model(tmp_path / "changed").parameters()[name]), np.asarray(parameter))
+
+    words = ["<pad>", "<unk>", "<s>", "</s>", *(f"w{i}" for i in range(4, model.config["vocab"]))]
+    (tmp_path / "words.json").write_text(json.dumps({"type": "whitespace", "pieces": words}))
+    others = {"words": attune.Tokenizer(tmp_path / "words.json"), "hub": attune.Tokenizer(hub / "gpt2")}
+    for name, tokenizer in others.items():
+        model.tokenizer = tokenizer
+        model.save(tmp_path / name)
+        settings = json.loads((tmp_path / name / "generation_config.json").read_text())
+        assert settings.get("tokenizer_frames_texts", False) == (name == "hub")
 
     attune.Model(hub / "bert-classifier").save(tmp_path / "classifier")
     found = attune.Classifier(tmp_path / "classifier").classify("the dog").scores

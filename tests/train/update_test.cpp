@@ -12,6 +12,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/nn/layer_stack.h"
 #include "attune/ops/linear.h"
+#include "attune/tensor/device_error.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/evaluate.h"
 #include "tests/support/devices.h"
@@ -109,6 +110,21 @@ TEST(Update, SendsABatchWhileTheOneBeforeIsAtWork) {
   calls.clear();
   update(*model, adam, {.batches = std::span(batches).last(2), .device = Plain{}});
   EXPECT_EQ(calls, "loss 2, ");
+}
+
+TEST(Update, ABatchThatCannotBeSentIsUsedAllTheSame) {
+  const auto expected = small_model(0), model = small_model(0);
+  Adam expected_adam(named_parameters(*expected), {}), adam(named_parameters(*model), {});
+  const std::vector<TrainingBatch> plain = batches_of(*expected, {batch_of(0, 8), batch_of(8, 16)});
+  std::vector<TrainingBatch> batches = batches_of(*model, {batch_of(0, 8), batch_of(8, 16)});
+  int sends = 0;
+  batches[1].send = [&sends](const Device&, double) {
+    ++sends;
+    throw DeviceOutOfMemory("no memory for a copy");
+  };
+  const UpdateResult result = update(*model, adam, {.batches = batches, .device = Plain{}});
+  EXPECT_EQ(sends, 1);
+  EXPECT_EQ(result.loss, update(*expected, expected_adam, {.batches = plain, .device = Plain{}}).loss);
 }
 
 // A label that changes after the batch was sent is not seen by the next loss, but by the one after it.

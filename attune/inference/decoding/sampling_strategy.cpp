@@ -17,7 +17,6 @@ class SamplingStrategy final : public DecodingStrategy {
   SamplingStrategy(const DecodingModel& model, DecodingRequest& request)
       : texts_(model, request),
         on_device_(texts_.options().likeliest < 0 && RowDraw::suits(texts_.options().config)),
-        asked_(texts_.count()),
         alive_(texts_.count()),
         next_(texts_.count()),
         scores_(texts_.options().likeliest < 0 ? 0 : texts_.count()) {
@@ -50,13 +49,15 @@ class SamplingStrategy final : public DecodingStrategy {
   std::span<const size_t> texts_of(size_t row) const {
     return started_ ? std::span(alive_).subspan(row, 1) : std::span(alive_);
   }
+  /// Draws the tokens of row `row` from what its device found; false where that does not decide.
+  bool take_answer(size_t row);
   double number_for(size_t text) const {
     return random_number(texts_.options().config.seed, texts_[text].number, texts_[text].generated);
   }
 
   SampledTexts texts_;
   bool on_device_;  // whether other devices than the CPU draw tokens, as far as they can; scores need all logits
-  std::vector<Asked> asked_;         // of each row
+  std::vector<Asked> asked_;         // of each row, once one is asked
   std::vector<size_t> alive_;        // of each row its text; at first all texts share one row
   std::vector<int32_t> next_;        // of each text
   std::vector<TokenScores> scores_;  // of each text, where they are wanted
@@ -81,6 +82,7 @@ SamplingJob* SamplingStrategy::ask_sampling(size_t row, std::span<const LogitsRo
   const SamplingRequest& options = texts_.options();
   const SampledText& first = texts_[alive_[row]];
   if (!on_device_ || texts_.forced(first.generated) >= 0) return nullptr;
+  if (asked_.empty()) asked_.resize(alive_.size());
   Asked& asked = asked_[row];
   asked.excluded = texts_.more_excluded(first.tokens, first.generated);
   asked.numbers.clear();
@@ -94,15 +96,20 @@ SamplingJob* SamplingStrategy::ask_sampling(size_t row, std::span<const LogitsRo
   return job;
 }
 
-void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t /*found*/) {
-  const SamplingRequest& options = texts_.options();
+bool SamplingStrategy::take_answer(size_t row) {
+  if (!on_device_ || asked_.empty() || !std::exchange(asked_[row].answered, false)) return false;
   const std::span<const size_t> texts = texts_of(row);
   Asked& asked = asked_[row];
   asked.drawn.resize(texts.size());
-  if (std::exchange(asked.answered, false) && asked.draw.draw(asked.drawn)) {
-    for (size_t i = 0; i < texts.size(); ++i) next_[texts[i]] = asked.drawn[i];
-    return;
-  }
+  if (!asked.draw.draw(asked.drawn)) return false;
+  for (size_t i = 0; i < texts.size(); ++i) next_[texts[i]] = asked.drawn[i];
+  return true;
+}
+
+void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t /*found*/) {
+  const SamplingRequest& options = texts_.options();
+  const std::span<const size_t> texts = texts_of(row);
+  if (take_answer(row)) return;
   const SampledText& first = texts_[texts.front()];
   if (const int64_t token = texts_.forced(first.generated); token >= 0 && scores_.empty()) {  // whatever the logits are
     for (const size_t i : texts) next_[i] = static_cast<int32_t>(token);

@@ -16,7 +16,8 @@ constexpr int kDigits = 256;     // values of a digit of a key
 constexpr int kDigitBits = 8;
 
 struct TokenList {
-  int32_t begin, count;  // in the table of all lists
+  int64_t begin;  // in the table of all lists
+  int32_t count;
 };
 
 struct RowTask {
@@ -225,7 +226,7 @@ struct Tables {
   int64_t answers = 0, pieces = 0;  // numbers of all rows
 
   TokenList append(std::span<const int32_t> list) {
-    const auto begin = static_cast<int32_t>(lists.size());
+    const auto begin = static_cast<int64_t>(lists.size());
     lists.insert(lists.end(), list.begin(), list.end());
     return {begin, static_cast<int32_t>(list.size())};
   }

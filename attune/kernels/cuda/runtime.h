@@ -46,6 +46,8 @@ void release_pinned(void* memory) noexcept;
 void* make_event(Cuda device);
 void release_event(void* event) noexcept;
 bool is_done(Cuda device, void* event);
+/// Waits for the event alone. Throws DeviceError.
+void wait(Cuda device, void* event);
 
 /// As allocate(), for send(): the memory is there before the work that was started on the device is done.
 void* allocate_for_sending(Cuda device, size_t bytes);

@@ -176,6 +176,10 @@ bool is_done(Cuda, void* event) {
   return *static_cast<std::atomic<bool>*>(event);
 }
 
+void wait(Cuda, void* event) {
+  if (!*static_cast<std::atomic<bool>*>(event)) finish_copies();
+}
+
 void* allocate_for_sending(Cuda device, size_t bytes) {
   return allocate(device, bytes);
 }

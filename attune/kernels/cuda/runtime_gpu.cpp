@@ -265,12 +265,19 @@ bool is_done(Cuda device, void* event) {
   return true;
 }
 
+void wait(Cuda device, void* event) {
+  check(device, "a copy", cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
+}
+
 void send(Cuda device, const void* from, void* to, size_t bytes, void* event) {
   const cudaStream_t copies = state_of(device).copies;
   const auto end = static_cast<cudaEvent_t>(event);
   check(device, "a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies));
-  check(device, "a copy", cudaEventRecord(end, copies));
-  check(device, "a copy", cudaStreamWaitEvent(stream(device), end, 0));
+  cudaError_t error = cudaEventRecord(end, copies);
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(stream(device), end, 0);
+  if (error == cudaSuccess) return;
+  cudaStreamSynchronize(copies);  // the caller takes a copy that failed for one that was not started
+  fail_with(device, "a copy", error);
 }
 
 void synchronize(Cuda device) {

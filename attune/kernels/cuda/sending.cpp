@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -26,32 +27,44 @@ struct ReleaseEvent {
 struct PinnedBlock {
   size_t bytes;
   std::unique_ptr<std::byte, ReleasePinned> memory;
-  std::unique_ptr<void, ReleaseEvent> copied;  // the last copy from it
+  std::shared_ptr<void> copied;  // the event of the last copy from it
+  uint64_t turn = 0;             // of that copy
 };
 
 // The blocks of a device.
 class PinnedBlocks {
  public:
-  /// A block of at least so many bytes that no copy reads.
-  PinnedBlock& take(Cuda device, size_t bytes) {
-    const auto suits = [&](const PinnedBlock& b) { return b.bytes >= bytes && is_done(device, b.copied.get()); };
-    if (const auto free = std::ranges::find_if(blocks_, suits); free != blocks_.end()) return *free;
-    if (blocks_.size() < kMostBlocks) return blocks_.emplace_back(new_block(device, bytes));
-    synchronize(device);  // which waits for all copies
-    if (const auto free = std::ranges::find_if(blocks_, suits); free != blocks_.end()) return *free;
-    return blocks_.front() = new_block(device, bytes);
+  /// The smallest block of at least so many bytes that no copy reads. Null: each one is read by a copy.
+  PinnedBlock* take(Cuda device, size_t bytes) {
+    PinnedBlock* best = nullptr;
+    PinnedBlock* too_small = nullptr;
+    for (PinnedBlock& block : blocks_) {
+      if (!is_done(device, block.copied.get())) continue;
+      PinnedBlock*& place = block.bytes < bytes ? too_small : best;
+      if (place == nullptr || block.bytes < place->bytes) place = &block;
+    }
+    if (best == nullptr && blocks_.size() < kMostBlocks) best = &blocks_.emplace_back(new_block(device, bytes));
+    if (best == nullptr && too_small != nullptr) {
+      *too_small = new_block(device, bytes);
+      best = too_small;
+    }
+    if (best != nullptr) best->turn = ++turn_;
+    return best;
   }
+  /// The event of the copy that was started first, of those that were started last from each block.
+  std::shared_ptr<void> first_copy() const { return std::ranges::min_element(blocks_, {}, &PinnedBlock::turn)->copied; }
   size_t size() const { return blocks_.size(); }
 
  private:
   static PinnedBlock new_block(Cuda device, size_t bytes) {
     PinnedBlock block{.bytes = std::bit_ceil(std::max(bytes, kLeastBytes)), .memory = {}, .copied = {}};
     block.memory.reset(static_cast<std::byte*>(allocate_pinned(device, block.bytes)));
-    block.copied.reset(make_event(device));
+    block.copied = std::unique_ptr<void, ReleaseEvent>(make_event(device));
     return block;
   }
 
   std::vector<PinnedBlock> blocks_;
+  uint64_t turn_ = 0;
 };
 
 struct AllBlocks {
@@ -68,10 +81,17 @@ AllBlocks& all_blocks() {
 
 void send(Cuda device, std::span<const std::byte> values, void* to) {
   if (values.empty()) return;
-  const std::lock_guard lock(all_blocks().mutex);
-  const PinnedBlock& block = all_blocks().of_device[device.index].take(device, values.size());
-  std::memcpy(block.memory.get(), values.data(), values.size());
-  send(device, block.memory.get(), to, values.size(), block.copied.get());
+  std::unique_lock lock(all_blocks().mutex);
+  PinnedBlocks& blocks = all_blocks().of_device[device.index];
+  PinnedBlock* block = blocks.take(device, values.size());
+  for (; block == nullptr; block = blocks.take(device, values.size())) {
+    const std::shared_ptr<void> first = blocks.first_copy();
+    lock.unlock();
+    wait(device, first.get());
+    lock.lock();
+  }
+  std::memcpy(block->memory.get(), values.data(), values.size());
+  send(device, block->memory.get(), to, values.size(), block->copied.get());
 }
 
 size_t pinned_blocks(Cuda device) {

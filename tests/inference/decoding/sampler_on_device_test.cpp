@@ -205,6 +205,14 @@ class SampledRequest : public testing::Test {
     return texts;
   }
 
+  // After each token some others may not come.
+  static std::vector<std::vector<int64_t>> some_phrases() {
+    std::vector<std::vector<int64_t>> phrases = {{12}, {5, 11, 13}};
+    for (int64_t token = 0; token < kVocab; ++token)
+      for (int64_t i = 0; i < 6; ++i) phrases.push_back({token, (3 * token + 5 * i) % kVocab});
+    return phrases;
+  }
+
   static void look_at(DecodingStrategy& strategy, const Tensor& logits) {
     std::vector<LogitsRow> rows;
     for (int64_t row = 0; row < logits.size(0); ++row)
@@ -231,6 +239,7 @@ TEST_F(SampledRequest, HasTheSameTextsOnEveryDevice) {
     config.no_repeat_ngram_size = c % 2 == 0 ? 2 : 0;
     config.suppressed_tokens = {7, 8};
     config.suppressed_at_begin = {9, kVocab + 5};
+    if (c % 4 >= 2) config.suppressed_phrases = some_phrases();
     if (c % 4 == 1) config.forced_first_token = 4;
     if (c % 5 == 0) config.forced_last_token = 6;
     SCOPED_TRACE(write_fields(config).dump());
