@@ -189,7 +189,7 @@ TEST_F(InitialModelTest, Int8WeightsTakeAQuarterOfTheMemory) {
   };
   const int64_t wide = bytes(BasePrecision::float32), int8 = bytes(BasePrecision::int8);
   EXPECT_GT(wide, 6 << 20);
-  EXPECT_LT(static_cast<double>(int8), 0.28 * static_cast<double>(wide));
+  EXPECT_LT(static_cast<double>(int8), 0.31 * static_cast<double>(wide));  // 0.30 where an allocator rounds up (ASan)
 }
 
 // What keeps the load of experts even belongs to a run.
