@@ -9,10 +9,10 @@
 #include <mutex>
 #include <numeric>
 
-#include "attune/base/random.h"
 #include "attune/dist/launch.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_ranks.h"
+#include "tests/support/random_values.h"
 
 namespace attune {
 namespace {
@@ -20,10 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::vector<float> numbers_of(int rank, int64_t count) {
-  Random random(17, static_cast<uint64_t>(rank));
-  std::vector<float> x(static_cast<size_t>(count));
-  for (float& v : x) v = static_cast<float>(random.normal());
-  return x;
+  return random_values(17, static_cast<uint64_t>(rank), count);
 }
 
 std::vector<float> sum_of(int ranks, int64_t count) {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "attune/base/fail.h"
-#include "attune/base/random.h"
 #include "attune/dist/cuda_exchange.h"
 #include "attune/dist/staged_exchange.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_ranks.h"
+#include "tests/support/random_values.h"
 
 namespace attune {
 namespace {
@@ -25,10 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::vector<float> values_of_rank(int rank, int64_t count) {
-  Random random(23, static_cast<uint64_t>(rank));
-  std::vector<float> x(static_cast<size_t>(count));
-  for (float& v : x) v = static_cast<float>(random.normal());
-  return x;
+  return random_values(23, static_cast<uint64_t>(rank), count);
 }
 
 // The sum as the communicator forms it.

@@ -102,13 +102,7 @@ TEST_F(MpiTest, FourProcessesTrainAsOne) {
   const CommandResult four = run_to_the_end("four", false, 4);
   EXPECT_EQ(count_of(four.errors, "all steps are done"), 1u) << four.errors;
   EXPECT_EQ(count_of(four.errors, "step 20: validation loss"), 1u) << four.errors;
-  const SafetensorsReader a(folder_ / "one" / "model" / "model.safetensors");
-  const SafetensorsReader b(folder_ / "four" / "model" / "model.safetensors");
-  for (const std::string& name : a.names()) {
-    const Tensor p = a.load(name), q = b.load(name);
-    for (size_t i = 0; i < p.values<float>().size(); ++i)
-      ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], 1e-5) << name;
-  }
+  ASSERT_NO_FATAL_FAILURE(expect_models_near("one", "four", 1e-5));
   EXPECT_THAT(read_file(folder_ / "four" / "metrics.jsonl"), HasSubstr("\"communication_hidden\":"));
 }
 

@@ -83,13 +83,7 @@ TEST_F(TcpRanksTest, TwoProcessesTrainAsOne) {
   const std::string said = train_to_the_end("two");
   EXPECT_EQ(count_of(said, "all steps are done"), 1u) << said;
   EXPECT_EQ(count_of(said, "step 20: validation loss"), 1u) << said;
-  const SafetensorsReader a(folder_ / "one" / "model" / "model.safetensors");
-  const SafetensorsReader b(folder_ / "two" / "model" / "model.safetensors");
-  for (const std::string& name : a.names()) {
-    const Tensor p = a.load(name), q = b.load(name);
-    for (size_t i = 0; i < p.values<float>().size(); ++i)
-      ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], 1e-5) << name;
-  }
+  ASSERT_NO_FATAL_FAILURE(expect_models_near("one", "two", 1e-5));
   EXPECT_THAT(read_file(folder_ / "two" / "metrics.jsonl"), HasSubstr("\"communication_hidden\":"));
 }
 
@@ -104,13 +98,7 @@ TEST_F(TcpRanksTest, TwoProcessesTrainOnGpus) {
   config_.train.device = "cuda";
   const std::string said = train_to_the_end("two");
   EXPECT_EQ(count_of(said, "gradients go "), 1u) << said;
-  const SafetensorsReader a(folder_ / "one" / "model" / "model.safetensors");
-  const SafetensorsReader b(folder_ / "two" / "model" / "model.safetensors");
-  for (const std::string& name : a.names()) {
-    const Tensor p = a.load(name), q = b.load(name);
-    for (size_t i = 0; i < p.values<float>().size(); ++i)
-      ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], 1e-4) << name;
-  }
+  ASSERT_NO_FATAL_FAILURE(expect_models_near("one", "two", 1e-4));
 }
 
 // With dropout, which differs between ranks. What carries the messages does not matter.

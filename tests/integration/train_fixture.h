@@ -12,6 +12,7 @@
 
 #include "attune/base/file.h"
 #include "attune/dist/mpi_transport.h"
+#include "attune/io/safetensors.h"
 #include "tests/support/run_command.h"
 #include "tests/train/reverse_task.h"
 
@@ -69,6 +70,17 @@ class TrainFixture : public ::testing::Test {
               tensors_of(checkpoint_file(folder_ / b, config_.train.steps)));
     if (ranks == 1) {
       EXPECT_EQ(metrics_of(folder_ / a), metrics_of(folder_ / b));
+    }
+  }
+
+  /// The models of two runs are the same but for rounding.
+  void expect_models_near(const std::string& a, const std::string& b, double tolerance) const {
+    const SafetensorsReader first(folder_ / a / "model" / "model.safetensors");
+    const SafetensorsReader second(folder_ / b / "model" / "model.safetensors");
+    for (const std::string& name : first.names()) {
+      const Tensor p = first.load(name), q = second.load(name);
+      for (size_t i = 0; i < p.values<float>().size(); ++i)
+        ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], tolerance) << name;
     }
   }
 
