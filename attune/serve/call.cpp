@@ -112,6 +112,7 @@ void Call::respond(HttpResponse response) {
   answered_ = true;
   record_.cancelled = *exchange_->gone();
   record_.status = response.status;
+  if (response.status < 400) place.reset();  // the work is done; after an error some of it may go on
   response.headers.insert(response.headers.end(), headers.begin(), headers.end());
   exchange_->respond(std::move(response));
 }
@@ -167,6 +168,7 @@ void Call::end_events() {
   answered_ = true;
   record_.cancelled = *exchange_->gone();
   record_.status = 200;
+  place.reset();
   exchange_->write("data: [DONE]\n\n");
   exchange_->end();
 }

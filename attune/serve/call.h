@@ -60,7 +60,8 @@ class Call {
   Client client = {};
   HeaderFields headers = {};                      // of every answer
   std::shared_ptr<const ServedModel> model = {};  // that works on it
-  std::shared_ptr<void> place = {};               // among the requests of the model, see Admission
+  std::shared_ptr<void> place =
+      {};  // among the requests of the model, see Admission; given back before the answer is sent
   std::optional<Clock::time_point> deadline = {};
   void set_model(const std::string& name) { record_.model = name; }
 

@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<Service> make_service() {
   ServeConfig config;
-  config.limits = {.texts = 4, .text_bytes = 256, .tokens = 64, .max_tokens = 2, .samples = 2, .beam_size = 2};
+  config.limits = {.texts = 4, .text_bytes = 256, .tokens = 64, .max_tokens = 2, .samples = 2, .beam_size = 3};
   for (const char* name : {"en-de", "lm", "topics", "embed"})
     config.models[name] = {.folder = (fuzz::folder() / name).string(), .threads = 1};
   write_small_model(fuzz::folder() / "en-de");
