@@ -89,14 +89,15 @@ function(attune_cuda_sources target)
   find_library(ATTUNE_CUDART cudart_static HINTS ${folder}/lib ${folder}/lib64 /usr/local/cuda/lib REQUIRED)
   set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS
                               "-isystem;${ATTUNE_CUDA_INCLUDE_DIR}")
-  cmake_path(GET ATTUNE_CUDART PARENT_PATH libraries)  # where cuBLASLt is looked for if the system does not find it
-  set_property(SOURCE ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/products_gpu.cpp TARGET_DIRECTORY ${target}
+  set(folder_of_sources ${PROJECT_SOURCE_DIR}/attune/kernels/cuda)
+  set(nccl_source ${folder_of_sources}/collectives_gpu.cpp)
+  cmake_path(GET ATTUNE_CUDART PARENT_PATH libraries)  # where cuBLASLt and NCCL are looked for if the system has none
+  set_property(SOURCE ${folder_of_sources}/products_gpu.cpp ${nccl_source} TARGET_DIRECTORY ${target}
                APPEND PROPERTY COMPILE_DEFINITIONS "ATTUNE_CUDA_LIBRARIES=\"${libraries}\"")
   if(ATTUNE_NCCL_INCLUDE_DIR)
     cmake_path(GET ATTUNE_NCCL_INCLUDE_DIR PARENT_PATH nccl)
-    set(nccl_source ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/collectives_gpu.cpp)
     set_property(SOURCE ${nccl_source} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_DEFINITIONS
-                 "ATTUNE_CUDA_LIBRARIES=\"${libraries}\"" "ATTUNE_NCCL_LIBRARIES=\"${nccl}/lib\"")
+                 "ATTUNE_NCCL_LIBRARIES=\"${nccl}/lib\"")
     set_property(SOURCE ${nccl_source} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS
                  "-isystem;${ATTUNE_NCCL_INCLUDE_DIR}")
   endif()

@@ -38,6 +38,8 @@ struct Numbers {
 /// The first element of the part of `rank` when `count` elements are divided among `ranks`; part_begin(count, ranks,
 /// ranks) is `count`.
 int64_t part_begin(int64_t count, int64_t rank, int64_t ranks);
+/// That part of x.
+Numbers part_of(const Numbers& x, int64_t rank, int64_t ranks);
 
 /// An operation that runs while the caller does something else.
 class Pending {

@@ -131,8 +131,7 @@ class MpiTransport final : public Transport, public NetworkCollectives {
   void reduce_scatter(const Numbers& x, std::vector<std::byte>& scratch) override {
     const MPI_Datatype type = mpi_type(x.dtype);
     const Division division(x.count, size_);
-    const std::span<std::byte> mine =
-        x.part(part_begin(x.count, rank_, size_), part_begin(x.count, rank_ + 1, size_)).bytes();
+    const std::span<std::byte> mine = part_of(x, rank_, size_).bytes();
     scratch.resize(std::max({scratch.size(), mine.size(), size_t{1}}));
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ireduce_scatter(x.data, scratch.data(), division.counts.data(), type, MPI_SUM, MPI_COMM_WORLD, &request),

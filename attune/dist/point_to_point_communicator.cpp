@@ -100,47 +100,37 @@ Pending PointToPointCommunicator::start(std::function<void()> body) {
   return Pending(operation);
 }
 
-// The library that is to form this operation; null: we do.
-NetworkCollectives* PointToPointCommunicator::network_for(const Numbers& x, Algorithm algorithm) const {
-  if (algorithm == Algorithm::fixed || x.count == 0 || x.count > NetworkCollectives::kMostNumbers) return nullptr;
-  return transport_->collectives();
-}
-
-int64_t PointToPointCommunicator::bytes_of_others(const Numbers& x) const {
-  const int64_t mine = part_begin(x.count, rank() + 1, size()) - part_begin(x.count, rank(), size());
-  return (x.count - mine) * static_cast<int64_t>(size_of(x.dtype));
+// `shares`: how often each rank would send the parts of the others.
+Pending PointToPointCommunicator::start_with(const Numbers& x, Algorithm algorithm, int64_t shares,
+                                             std::function<void(NetworkCollectives&)> by_library,
+                                             std::function<void()> by_messages) {
+  return start([this, x, algorithm, shares, by_library = std::move(by_library), by_messages = std::move(by_messages)] {
+    const bool countable = x.count > 0 && x.count <= NetworkCollectives::kMostNumbers;
+    NetworkCollectives* const library =
+        algorithm == Algorithm::of_network && countable ? transport_->collectives() : nullptr;
+    if (library == nullptr) return by_messages();
+    by_library(*library);
+    bytes_sent_ += shares * (std::ssize(x.bytes()) - std::ssize(part_of(x, rank(), size()).bytes()));
+  });
 }
 
 Pending PointToPointCommunicator::start_all_reduce(Numbers x, Algorithm algorithm) {
-  return start([this, x, algorithm] {
-    if (NetworkCollectives* network = network_for(x, algorithm); network != nullptr) {
-      network->all_reduce(x, scratch_);
-      bytes_sent_ += 2 * bytes_of_others(x);
-      return;
-    }
-    attune::reduce_scatter(*transport_, x, scratch_);
-    attune::all_gather(*transport_, x);
-  });
+  return start_with(
+      x, algorithm, 2, [this, x](NetworkCollectives& library) { library.all_reduce(x, scratch_); },
+      [this, x] {
+        attune::reduce_scatter(*transport_, x, scratch_);
+        attune::all_gather(*transport_, x);
+      });
 }
 Pending PointToPointCommunicator::start_reduce_scatter(Numbers x, Algorithm algorithm) {
-  return start([this, x, algorithm] {
-    if (NetworkCollectives* network = network_for(x, algorithm); network != nullptr) {
-      network->reduce_scatter(x, scratch_);
-      bytes_sent_ += bytes_of_others(x);
-      return;
-    }
-    attune::reduce_scatter(*transport_, x, scratch_);
-  });
+  return start_with(
+      x, algorithm, 1, [this, x](NetworkCollectives& library) { library.reduce_scatter(x, scratch_); },
+      [this, x] { attune::reduce_scatter(*transport_, x, scratch_); });
 }
 Pending PointToPointCommunicator::start_all_gather(Numbers x, Algorithm algorithm) {
-  return start([this, x, algorithm] {
-    if (NetworkCollectives* network = network_for(x, algorithm); network != nullptr) {
-      network->all_gather(x);
-      bytes_sent_ += bytes_of_others(x);
-      return;
-    }
-    attune::all_gather(*transport_, x);
-  });
+  return start_with(
+      x, algorithm, 1, [x](NetworkCollectives& library) { library.all_gather(x); },
+      [this, x] { attune::all_gather(*transport_, x); });
 }
 Pending PointToPointCommunicator::start_broadcast(std::span<std::byte> x, int root) {
   return start([this, x, root] { attune::broadcast(*transport_, x, root); });

@@ -45,8 +45,9 @@ class PointToPointCommunicator final : public Communicator {
 
   void work(const std::shared_ptr<Operation>& make_transport);
   Pending start(std::function<void()> body);
-  NetworkCollectives* network_for(const Numbers& x, Algorithm algorithm) const;
-  int64_t bytes_of_others(const Numbers& x) const;
+  /// Starts what the network's library does where it may and can, and else our messages.
+  Pending start_with(const Numbers& x, Algorithm algorithm, int64_t shares,
+                     std::function<void(NetworkCollectives&)> by_library, std::function<void()> by_messages);
 
   std::unique_ptr<Transport> transport_;
   std::atomic<int64_t> bytes_sent_{0};

@@ -50,9 +50,10 @@ Pending StagedExchange::start_all_gather(const Tensor& x) {
 }
 
 void StagedExchange::broadcast(const Tensor& x, int root) {
-  const Tensor host = x.to(Cpu{});
+  const bool sends = communicator_.rank() == root, in_place = x.device().is_host();
+  const Tensor host = sends || in_place ? x.to(Cpu{}) : Tensor::empty(x.shape(), {.dtype = x.dtype()});
   communicator_.broadcast(Numbers(host).bytes(), root);
-  if (!x.device().is_host()) x.copy_from(host);
+  if (!sends && !in_place) x.copy_from(host);
 }
 
 }  // namespace attune

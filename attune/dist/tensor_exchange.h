@@ -30,7 +30,7 @@ class TensorExchange {
   virtual int64_t unit() const = 0;
   /// By this rank so far, beside what goes through the Communicator.
   virtual int64_t bytes_sent() const = 0;
-  /// How the tensors travel, for the user; "": as there is no other way.
+  /// How the tensors travel, for the user; "": there is only one way, so that nothing is said.
   virtual std::string text() const = 0;
 };
 

@@ -8,7 +8,7 @@
 
 namespace attune {
 
-/// The most tokens that SamplingQuery::likeliest asks for.
+/// The most tokens that SamplingJob::likeliest asks for.
 constexpr int64_t kMostLikeliest = 1024;
 
 /// A row, what is asked of it, and the answer. A token has the weight exp((logit - largest) / temperature), where

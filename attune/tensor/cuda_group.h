@@ -54,7 +54,7 @@ class CudaGroup {
   virtual std::shared_ptr<Operation> all_gather(const Tensor& x) = 0;
   /// Every member gets the x of the root; any shape and dtype.
   virtual std::shared_ptr<Operation> broadcast(const Tensor& x, int root) = 0;
-  /// Waits for what the GPU computes, as far as it does not wait for other members. Throws DeviceError.
+  /// Waits for what the GPU was given outside of the group, not for the operations of the group. Throws DeviceError.
   virtual void synchronize() = 0;
 };
 

@@ -72,7 +72,9 @@ void append_text(const sentencepiece::SentencePieceProcessor& processor, std::ve
   if (pieces.empty()) return;
   // Most models leave out the space of the first piece, since no text stands before it there.
   const std::string& first = processor.IdToPiece(pieces.front());
-  if (!text.empty() && leading(kMetaspace, first) > leading(" ", decode(processor, {pieces.front()}))) text += ' ';
+  if (!text.empty() && first.starts_with(kMetaspace) &&
+      leading(kMetaspace, first) > leading(" ", decode(processor, {pieces.front()})))
+    text += ' ';
   text += decode(processor, pieces);
   pieces.clear();
 }

@@ -11,7 +11,10 @@ Device device_of_rank(const std::string& name, Communicator& communicator) {
   const bool divided = name == "cuda" && communicator.size() > 1;
   const int number = divided ? local_rank(communicator) : 0;
   try {
-    return Device::named(divided ? Device(Cuda{number % count_cuda_devices()}).text() : name);
+    if (!divided) return Device::named(name);
+    const Cuda gpu{number % count_cuda_devices()};
+    check_usable(gpu);
+    return gpu;
   } catch (const DeviceError& error) {
     fail<DeviceError>("train.device = {}: {}", name, error.what());
   }

@@ -19,7 +19,7 @@ struct TrainingBatch {
   int64_t tokens = 0;  // that the model works on, of the target where there are two sides; of the whole batch
   std::function<CrossEntropy(const CrossEntropyOptions&)> loss;  // of the part; none: the part is empty
   /// Starts the copies of what the next loss() reads to the model's device, see Indices::send(); with r_drop, of what
-  /// it reads for both passes. Not needed; none: there is nothing to send.
+  /// it reads for both passes. It need not be called: loss() copies what was not sent. Empty: there is nothing to send.
   std::function<void(const Device& device, double r_drop)> send = {};
 };
 

@@ -59,4 +59,10 @@ std::vector<Device> devices_under_test() {
   return {Device::named(wanted_device())};
 }
 
+std::vector<Device> all_devices() {
+  std::vector<Device> devices = {Cpu{}};
+  for (const Device& device : devices_under_test()) devices.push_back(device);
+  return devices;
+}
+
 }  // namespace attune

@@ -15,6 +15,9 @@ namespace attune {
 /// (`cuda`), else Plain. If this device cannot be used, every test of the program is skipped.
 std::vector<Device> devices_under_test();
 
+/// The CPU and devices_under_test().
+std::vector<Device> all_devices();
+
 /// How many GPUs, real or emulated, this process can use; 0 in a build without CUDA.
 int usable_gpus();
 

@@ -95,9 +95,9 @@ class ThreadTransport final : public Transport, public NetworkCollectives {
   void reduce_scatter(const Numbers& x, std::vector<std::byte>& scratch) override { all_reduce(x, scratch); }
   void all_gather(const Numbers& x) override {
     ++*library_calls_;
-    send_to_others(part_of(x, rank_));
+    send_to_others(part_of(x, rank_, size_).bytes());
     for (int rank = 0; rank < size_; ++rank)
-      if (rank != rank_) post_.receive(rank, rank_, part_of(x, rank));
+      if (rank != rank_) post_.receive(rank, rank_, part_of(x, rank, size_).bytes());
   }
 
  private:
@@ -105,10 +105,6 @@ class ThreadTransport final : public Transport, public NetworkCollectives {
     for (int rank = 0; rank < size_; ++rank)
       if (rank != rank_) post_.send(rank_, rank, message);
   }
-  std::span<std::byte> part_of(const Numbers& x, int rank) const {
-    return x.part(part_begin(x.count, rank, size_), part_begin(x.count, rank + 1, size_)).bytes();
-  }
-
   Post& post_;
   int rank_, size_;
   std::atomic<int64_t>* library_calls_;

@@ -28,11 +28,16 @@ Beam::Beam(const BeamSearchOptions& options, const SentenceConstraints& constrai
     prefix_.insert(prefix_.begin(), static_cast<int32_t>(forced));
 }
 
+bool Beam::rules_read_text() const {
+  return !options_.banned.empty() || !options_.generation.suppressed_phrases.empty() ||
+         options_.generation.no_repeat_ngram_size > 0;
+}
+
 bool Beam::has_rules() const {
   const GenerationConfig& g = options_.generation;
-  return static_cast<size_t>(length_) < prefix_.size() || !required_.empty() || !options_.banned.empty() ||
-         !g.suppressed_phrases.empty() || g.no_repeat_ngram_size > 0 || length_ < g.min_length ||
-         (at_begin() && !g.suppressed_at_begin.empty()) || (g.forced_last_token >= 0 && length_ + 1 == limit_);
+  return static_cast<size_t>(length_) < prefix_.size() || !required_.empty() || rules_read_text() ||
+         length_ < g.min_length || (at_begin() && !g.suppressed_at_begin.empty()) ||
+         (g.forced_last_token >= 0 && length_ + 1 == limit_);
 }
 
 const Beam::Live& Beam::in_row(int64_t row) const {
@@ -64,7 +69,7 @@ CandidateRules Beam::rules(int64_t row) const {
   };
   if (at_begin()) exclude(g.suppressed_at_begin);
   if (length_ < g.min_length) exclude(special_.ends);
-  if (!options_.banned.empty() || !g.suppressed_phrases.empty() || g.no_repeat_ngram_size > 0) {
+  if (rules_read_text()) {
     const std::vector<int32_t> tokens = text(row);
     append_banned(options_.banned, tokens, rules.excluded);
     append_banned(g.suppressed_phrases, tokens, rules.excluded);

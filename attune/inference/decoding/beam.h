@@ -44,6 +44,8 @@ class Beam {
   std::vector<Hypothesis> hypotheses() const;
 
  private:
+  bool rules_read_text() const;
+
   // A token of a hypothesis; hypotheses with the same beginning share it.
   struct Node {
     int32_t token = -1;

@@ -52,11 +52,11 @@ class DecodingStrategy {
   /// logits.
   virtual std::optional<CandidateJob> ask(size_t /*row*/, std::span<const LogitsRow> /*logits*/) { return {}; }
   /// The same for sampling, on devices other than the CPU alone: the answer is written into the job, which belongs to
-  /// the strategy. Null: look() reads the logits.
+  /// the strategy. Called for one row after the other. Null: look() reads the logits.
   virtual SamplingJob* ask_sampling(size_t /*row*/, std::span<const LogitsRow> /*logits*/) { return nullptr; }
-  /// Takes the logits that row `row` of the last inputs wanted, and CandidateJob::found where it asked. All are called
-  /// for each row that wants some, for several rows at once from several threads. Throws NumericError when they are not
-  /// finite.
+  /// Takes the logits that row `row` of the last inputs wanted, and CandidateJob::found where it asked. As ask(), it is
+  /// called for each row that wants some, for several rows at once from several threads. Throws NumericError when they
+  /// are not finite.
   virtual void look(size_t row, std::span<const LogitsRow> logits, int64_t found) = 0;
   /// Called when all inputs are read. Returns false when the request is done.
   virtual bool advance() = 0;

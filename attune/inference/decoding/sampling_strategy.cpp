@@ -97,7 +97,7 @@ SamplingJob* SamplingStrategy::ask_sampling(size_t row, std::span<const LogitsRo
 }
 
 bool SamplingStrategy::take_answer(size_t row) {
-  if (!on_device_ || asked_.empty() || !std::exchange(asked_[row].answered, false)) return false;
+  if (asked_.empty() || !std::exchange(asked_[row].answered, false)) return false;
   const std::span<const size_t> texts = texts_of(row);
   Asked& asked = asked_[row];
   asked.drawn.resize(texts.size());

@@ -25,10 +25,7 @@ using Bytes = std::vector<std::byte>;
 
 // One operation, as far as its members have come.
 struct Meeting {
-  Kind kind;
-  int64_t count;
-  DType type;
-  int root;
+  Collective asked;
   std::vector<Bytes> inputs;  // by member
   int come = 0, gone = 0;
 };
@@ -85,15 +82,16 @@ Bytes sum_of(const std::vector<Bytes>& inputs, size_t begin, size_t bytes) {
 
 // What a member gets of a meeting to which all have come.
 Bytes result_for(const Meeting& m, int rank) {
-  if (m.kind == Kind::broadcast) return m.inputs[static_cast<size_t>(m.root)];
-  if (m.kind == Kind::all_gather) {
+  const Collective& c = m.asked;
+  if (c.kind == Kind::broadcast) return m.inputs[static_cast<size_t>(c.root)];
+  if (c.kind == Kind::all_gather) {
     Bytes all;
     for (const Bytes& input : m.inputs) all.insert(all.end(), input.begin(), input.end());
     return all;
   }
-  const size_t bytes = bytes_of(m.count, m.type);
-  const size_t begin = m.kind == Kind::reduce_scatter ? static_cast<size_t>(rank) * bytes : 0;
-  if (m.type == DType::f64) return sum_of<double>(m.inputs, begin, bytes);
+  const size_t bytes = bytes_of(c.count, c.type);
+  const size_t begin = c.kind == Kind::reduce_scatter ? static_cast<size_t>(rank) * bytes : 0;
+  if (c.type == DType::f64) return sum_of<double>(m.inputs, begin, bytes);
   return sum_of<float>(m.inputs, begin, bytes);
 }
 
@@ -135,12 +133,13 @@ class EmulatedMember final : public Member {
  private:
   void come(const Collective& c, Bytes input) {
     const std::lock_guard lock(room_->mutex);
-    const auto [at, is_first] = room_->meetings.try_emplace(
-        number_, Meeting{c.kind, c.count, c.type, c.root, std::vector<Bytes>(static_cast<size_t>(room_->size))});
+    const auto [at, is_first] =
+        room_->meetings.try_emplace(number_, Meeting{c, std::vector<Bytes>(static_cast<size_t>(room_->size))});
     Meeting& meeting = at->second;
-    if (meeting.kind != c.kind || meeting.count != c.count || meeting.type != c.type || meeting.root != c.root)
+    const Collective& first = meeting.asked;
+    if (first.kind != c.kind || first.count != c.count || first.type != c.type || first.root != c.root)
       fail<CommunicationError>("{}: {} numbers at rank {}, while another rank is at {} of {}", name_of(c.kind), c.count,
-                               rank_, name_of(meeting.kind), meeting.count);
+                               rank_, name_of(first.kind), first.count);
     meeting.inputs[static_cast<size_t>(rank_)] = std::move(input);
     ++meeting.come;
   }

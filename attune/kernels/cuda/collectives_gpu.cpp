@@ -1,6 +1,5 @@
 // NCCL. The library is loaded when several ranks have GPUs, so that the program starts without it.
 
-#include <dlfcn.h>
 #include <nccl.h>
 
 #include <cstdlib>
@@ -13,6 +12,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/collectives.h"
+#include "attune/kernels/cuda/loaded_library.h"
 
 namespace attune::cuda {
 namespace {
@@ -32,62 +32,51 @@ struct Library {
   decltype(&ncclGetLastError) last_error;
 };
 
-struct LoadedLibrary {
+struct FoundLibrary {
   Library functions;
   CudaLibrary about;
 };
 
-template <class F>
-bool find(void* handle, F& function, const char* name, std::string& missing) {
-  function = reinterpret_cast<F>(dlsym(handle, name));
-  if (function == nullptr && missing.empty()) missing = fmt::format("libnccl.so.2: has no function {}", name);
-  return function != nullptr;
+Library find_all(const LoadedLibrary& loaded) {
+  Library library{};
+  loaded.find(library.version, "ncclGetVersion");
+  loaded.find(library.make_id, "ncclGetUniqueId");
+  loaded.find(library.join, "ncclCommInitRank");
+  loaded.find(library.abort, "ncclCommAbort");
+  loaded.find(library.all_reduce, "ncclAllReduce");
+  loaded.find(library.reduce_scatter, "ncclReduceScatter");
+  loaded.find(library.all_gather, "ncclAllGather");
+  loaded.find(library.broadcast, "ncclBroadcast");
+  loaded.find(library.failed_since, "ncclCommGetAsyncError");
+  loaded.find(library.text_of, "ncclGetErrorString");
+  loaded.find(library.last_error, "ncclGetLastError");
+  return library;
 }
 
-void find_all(void* handle, Library& library, std::string& missing) {
-  find(handle, library.version, "ncclGetVersion", missing);
-  find(handle, library.make_id, "ncclGetUniqueId", missing);
-  find(handle, library.join, "ncclCommInitRank", missing);
-  find(handle, library.abort, "ncclCommAbort", missing);
-  find(handle, library.all_reduce, "ncclAllReduce", missing);
-  find(handle, library.reduce_scatter, "ncclReduceScatter", missing);
-  find(handle, library.all_gather, "ncclAllGather", missing);
-  find(handle, library.broadcast, "ncclBroadcast", missing);
-  find(handle, library.failed_since, "ncclCommGetAsyncError", missing);
-  find(handle, library.text_of, "ncclGetErrorString", missing);
-  find(handle, library.last_error, "ncclGetLastError", missing);
-}
-
-// Sums in the switches of NVLink (NVLS) are not the same in every run, says NVIDIA
-// (github.com/NVIDIA/nccl/issues/1497): they are off unless the user's environment says otherwise. The library reads it
-// as the first group is made. So it reads that all GPUs are connected as they join: else the first operation of a kind
-// connects them, and the host waits in it for a rank that may have failed.
-LoadedLibrary load() {
+// NCCL reads both variables when it makes the first group; those that the user has set stay. NCCL_NVLS_ENABLE=0: sums
+// in the switches of NVLink are not the same in every run, says NVIDIA (github.com/NVIDIA/nccl/issues/1497).
+// NCCL_RUNTIME_CONNECT=0: GPUs are connected as they join. Otherwise the first operation of each kind connects them,
+// and the host waits in it for a rank that may have failed.
+FoundLibrary load() try {
   ::setenv("NCCL_NVLS_ENABLE", "0", 0);
   ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
-  LoadedLibrary loaded{};
-  void* handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  for (const char* path : {ATTUNE_CUDA_LIBRARIES "/libnccl.so.2", ATTUNE_NCCL_LIBRARIES "/libnccl.so.2"})
-    if (handle == nullptr) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    loaded.about.missing = fmt::format("libnccl.so.2: cannot be loaded: {}", dlerror());
-    return loaded;
-  }
-  find_all(handle, loaded.functions, loaded.about.missing);
+  FoundLibrary found{.functions = find_all({"libnccl.so.2", {ATTUNE_CUDA_LIBRARIES, ATTUNE_NCCL_LIBRARIES}}),
+                     .about = {}};
   int version = 0;
-  if (loaded.about.missing.empty() && loaded.functions.version(&version) != ncclSuccess)
-    loaded.about.missing = "libnccl.so.2: does not say its version";
-  loaded.about.name = fmt::format("NCCL {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
-  return loaded;
+  if (found.functions.version(&version) != ncclSuccess) found.about.missing = "libnccl.so.2: does not say its version";
+  found.about.name = fmt::format("NCCL {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+  return found;
+} catch (const DeviceError& error) {
+  return {.functions = {}, .about = {.missing = error.what()}};
 }
 
-const LoadedLibrary& loaded_library() {
-  static const LoadedLibrary library = load();
+const FoundLibrary& found_library() {
+  static const FoundLibrary library = load();
   return library;
 }
 
 const Library& library() {
-  return loaded_library().functions;
+  return found_library().functions;
 }
 
 void refuse_failure(const char* operation, ncclResult_t result) {
@@ -166,7 +155,7 @@ class NcclMember final : public Member {
 }  // namespace
 
 CudaLibrary collectives_library() {
-  return loaded_library().about;
+  return found_library().about;
 }
 
 CudaGroupId make_group_id() {

@@ -1,7 +1,6 @@
 // cuBLASLt. The library is loaded when the first product is formed, so that the program starts without it.
 
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/kernels/cuda/loaded_library.h"
 #include "attune/kernels/cuda/products.h"
 #include "attune/kernels/cuda/runtime.h"
 #include "attune/tensor/device_error.h"
@@ -39,31 +39,22 @@ struct Library {
   decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
 };
 
-template <class F>
-void find(void* library, F& function, const char* name) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr) fail<DeviceError>("cuBLASLt: has no function {}", name);
-}
-
 Library load() {
   constexpr int kMajor = CUBLAS_VER_MAJOR;
-  const std::string name = fmt::format("libcublasLt.so.{}", kMajor);
-  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) handle = dlopen((ATTUNE_CUDA_LIBRARIES "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) fail<DeviceError>("{}: cannot be loaded: {}", name, dlerror());
+  const LoadedLibrary loaded(fmt::format("libcublasLt.so.{}", kMajor), {ATTUNE_CUDA_LIBRARIES});
   Library library{};
-  find(handle, library.create, "cublasLtCreate");
-  find(handle, library.matmul, "cublasLtMatmul");
-  find(handle, library.make_product, "cublasLtMatmulDescCreate");
-  find(handle, library.destroy_product, "cublasLtMatmulDescDestroy");
-  find(handle, library.set_product, "cublasLtMatmulDescSetAttribute");
-  find(handle, library.make_layout, "cublasLtMatrixLayoutCreate");
-  find(handle, library.destroy_layout, "cublasLtMatrixLayoutDestroy");
-  find(handle, library.set_layout, "cublasLtMatrixLayoutSetAttribute");
-  find(handle, library.make_preference, "cublasLtMatmulPreferenceCreate");
-  find(handle, library.destroy_preference, "cublasLtMatmulPreferenceDestroy");
-  find(handle, library.set_preference, "cublasLtMatmulPreferenceSetAttribute");
-  find(handle, library.choose, "cublasLtMatmulAlgoGetHeuristic");
+  loaded.find(library.create, "cublasLtCreate");
+  loaded.find(library.matmul, "cublasLtMatmul");
+  loaded.find(library.make_product, "cublasLtMatmulDescCreate");
+  loaded.find(library.destroy_product, "cublasLtMatmulDescDestroy");
+  loaded.find(library.set_product, "cublasLtMatmulDescSetAttribute");
+  loaded.find(library.make_layout, "cublasLtMatrixLayoutCreate");
+  loaded.find(library.destroy_layout, "cublasLtMatrixLayoutDestroy");
+  loaded.find(library.set_layout, "cublasLtMatrixLayoutSetAttribute");
+  loaded.find(library.make_preference, "cublasLtMatmulPreferenceCreate");
+  loaded.find(library.destroy_preference, "cublasLtMatmulPreferenceDestroy");
+  loaded.find(library.set_preference, "cublasLtMatmulPreferenceSetAttribute");
+  loaded.find(library.choose, "cublasLtMatmulAlgoGetHeuristic");
   return library;
 }
 

@@ -1,5 +1,6 @@
 #include "attune/kernels/row_sampling.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -7,18 +8,16 @@
 #include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/tables.h"
+#include "attune/kernels/cuda/token_lists.h"
 
 namespace attune {
 namespace {
 
 constexpr int64_t kPiece = 256;  // tokens whose weights a warp adds up
 constexpr int kDigits = 256;     // values of a digit of a key
-constexpr int kDigitBits = 8;
+using cuda::TokenList;
 
-struct TokenList {
-  int64_t begin;  // in the table of all lists
-  int32_t count;
-};
+constexpr int kDigitBits = 8;
 
 struct RowTask {
   float* x;
@@ -224,21 +223,14 @@ struct Tables {
   std::vector<int32_t> lists;
   std::vector<double> numbers;
   int64_t answers = 0, pieces = 0;  // numbers of all rows
-
-  TokenList append(std::span<const int32_t> list) {
-    const auto begin = static_cast<int64_t>(lists.size());
-    lists.insert(lists.end(), list.begin(), list.end());
-    return {begin, static_cast<int32_t>(list.size())};
-  }
 };
 
 Tables tables_of(std::span<SamplingJob* const> jobs) {
   Tables all;
   std::span<const int32_t> before = {};  // the excluded tokens of the row before, often the same list
   for (const SamplingJob* job : jobs) {
-    const bool shared =
-        !all.tasks.empty() && job->excluded.data() == before.data() && job->excluded.size() == before.size();
-    const TokenList excluded = shared ? all.tasks.back().excluded : all.append(job->excluded);
+    const bool shared = !all.tasks.empty() && cuda::same_memory(job->excluded, before);
+    const TokenList excluded = shared ? all.tasks.back().excluded : cuda::append(all.lists, job->excluded);
     before = job->excluded;
     all.tasks.push_back({.x = job->logits->data<float>() + job->row * job->logits->size(1),
                          .size = job->size,
@@ -247,8 +239,8 @@ Tables tables_of(std::span<SamplingJob* const> jobs) {
                          .answer = all.answers,
                          .pieces = all.pieces,
                          .excluded = excluded,
-                         .more_excluded = all.append(job->more_excluded),
-                         .set_aside = all.append(job->set_aside),
+                         .more_excluded = cuda::append(all.lists, job->more_excluded),
+                         .set_aside = cuda::append(all.lists, job->set_aside),
                          .likeliest = static_cast<int32_t>(job->likeliest.size()),
                          .first_number = static_cast<int32_t>(all.numbers.size()),
                          .numbers = static_cast<int32_t>(job->numbers.size()),

@@ -1,4 +1,4 @@
-#include <cuda_runtime.h>
+#include "attune/kernels/cuda/runtime_gpu.h"
 
 #include <array>
 #include <atomic>
@@ -41,10 +41,6 @@ std::string name_of(Cuda device) {
       "device {}: {} failed: {} (the last kernel that was started is {}; with ATTUNE_CUDA_WAIT=1 it is "
       "the one that failed)",
       name_of(device), what, cudaGetErrorString(error), last_kernel.load());
-}
-
-void check(Cuda device, std::string_view what, cudaError_t error) {
-  if (error != cudaSuccess) fail_with(device, what, error);
 }
 
 int count_or_fail(Cuda device) {
@@ -142,6 +138,10 @@ void copy(Cuda device, const void* from, void* to, size_t bytes, cudaMemcpyKind 
 }
 
 }  // namespace
+
+void check(Cuda device, std::string_view what, cudaError_t error) {
+  if (error != cudaSuccess) fail_with(device, what, error);
+}
 
 void check_device(Cuda device) {
   if (device.index < 0 || device.index >= kMostDevices)
@@ -261,12 +261,12 @@ bool is_done(Cuda device, void* event) {
     cudaGetLastError();  // it is no error
     return false;
   }
-  check(device, "a copy", state);
+  check(device, "waiting for an event", state);
   return true;
 }
 
 void wait(Cuda device, void* event) {
-  check(device, "a copy", cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
+  check(device, "waiting for an event", cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
 }
 
 void send(Cuda device, const void* from, void* to, size_t bytes, void* event) {

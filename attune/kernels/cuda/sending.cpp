@@ -20,9 +20,6 @@ constexpr size_t kMostBlocks = 16;               // a batch has a few tensors, a
 struct ReleasePinned {
   void operator()(std::byte* memory) const noexcept { release_pinned(memory); }
 };
-struct ReleaseEvent {
-  void operator()(void* event) const noexcept { release_event(event); }
-};
 
 struct PinnedBlock {
   size_t bytes;
@@ -59,7 +56,7 @@ class PinnedBlocks {
   static PinnedBlock new_block(Cuda device, size_t bytes) {
     PinnedBlock block{.bytes = std::bit_ceil(std::max(bytes, kLeastBytes)), .memory = {}, .copied = {}};
     block.memory.reset(static_cast<std::byte*>(allocate_pinned(device, block.bytes)));
-    block.copied = std::unique_ptr<void, ReleaseEvent>(make_event(device));
+    block.copied = {make_event(device), release_event};
     return block;
   }
 

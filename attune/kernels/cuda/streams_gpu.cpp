@@ -1,29 +1,13 @@
-#include <cuda_runtime.h>
-
-#include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime.h"
+#include "attune/kernels/cuda/runtime_gpu.h"
 #include "attune/kernels/cuda/streams.h"
 #include "attune/tensor/cuda_device.h"
-#include "attune/tensor/device_error.h"
 
 namespace attune::cuda {
 namespace {
 
-void check(Cuda device, const char* what, cudaError_t error) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();  // it is told here: check_launch() would tell it of the next kernel too
-  fail<DeviceError>("device {}: {} failed: {}", Device(device).text(), what, cudaGetErrorString(error));
-}
-
 cudaEvent_t event_in(const std::shared_ptr<void>& handle) {
   return static_cast<cudaEvent_t>(handle.get());
-}
-
-std::shared_ptr<void> make_event(Cuda device, unsigned flags) {
-  const CudaScope scope(device);
-  cudaEvent_t event = nullptr;
-  check(device, "making an event", cudaEventCreateWithFlags(&event, flags));
-  return {event, [](void* made) { cudaEventDestroy(static_cast<cudaEvent_t>(made)); }};
 }
 
 }  // namespace
@@ -37,13 +21,19 @@ SideStream::SideStream(Cuda device) : device_(device) {
 
 void SideStream::follow_device() const {
   const CudaScope scope(device_);
-  const std::shared_ptr<void> so_far = make_event(device_, cudaEventDisableTiming);
+  const std::shared_ptr<void> so_far(make_event(device_), release_event);
   check(device_, "recording an event",
         cudaEventRecord(event_in(so_far), static_cast<cudaStream_t>(stream_of(device_))));
   check(device_, "waiting for an event", cudaStreamWaitEvent(static_cast<cudaStream_t>(handle()), event_in(so_far), 0));
 }
 
-Event::Event(Cuda device) : device_(device), handle_(make_event(device, cudaEventDefault)) {}
+// With timing, which events of make_event() leave out.
+Event::Event(Cuda device) : device_(device) {
+  const CudaScope scope(device);
+  cudaEvent_t event = nullptr;
+  check(device, "making an event", cudaEventCreateWithFlags(&event, cudaEventDefault));
+  handle_ = {event, release_event};
+}
 
 void Event::record(const SideStream& stream) const {
   const CudaScope scope(device_);
@@ -51,14 +41,7 @@ void Event::record(const SideStream& stream) const {
 }
 
 bool Event::happened() const {
-  const CudaScope scope(device_);
-  const cudaError_t state = cudaEventQuery(event_in(handle_));
-  if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // no failure
-    return false;
-  }
-  check(device_, "waiting for an event", state);
-  return true;
+  return is_done(device_, handle_.get());
 }
 
 double Event::seconds_since(const Event& first) const {

@@ -7,6 +7,7 @@
 #include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/tables.h"
+#include "attune/kernels/cuda/token_lists.h"
 
 namespace attune {
 namespace {
@@ -26,17 +27,13 @@ struct Better {
   }
 };
 
-struct ListOfTokens {
-  int32_t begin, count;  // in the table of all lists
-};
-
 template <class T>
 struct RowJob {
   T* x;
   int64_t size;
   int64_t found;  // where its results begin
   int32_t count;
-  ListOfTokens excluded, wanted, penalized;  // the first ascending
+  cuda::TokenList excluded, wanted, penalized;  // the first ascending
   bool renormalize;
   double penalty;
 };
@@ -126,17 +123,6 @@ struct TopCandidates {
   }
 };
 
-// Appends a list to the table of all lists, and returns its place there.
-ListOfTokens append(std::vector<int32_t>& lists, std::span<const int32_t> list) {
-  const auto begin = static_cast<int32_t>(lists.size());
-  lists.insert(lists.end(), list.begin(), list.end());
-  return {begin, static_cast<int32_t>(list.size())};
-}
-
-bool same_memory(std::span<const int32_t> a, std::span<const int32_t> b) {
-  return a.data() == b.data() && a.size() == b.size();
-}
-
 std::span<const int32_t> wanted_of(const CandidateJob& job) {
   if (job.query.rules == nullptr) return {};
   return job.query.rules->wanted;
@@ -169,14 +155,14 @@ void find(Cuda device, std::span<CandidateJob> jobs) {
   for (size_t j = 0; j < jobs.size(); ++j) {
     const auto& [row, query, room, ignored] = jobs[j];
     excluded.push_back(excluded_of(query, merged[j]));
-    const bool shared = j > 0 && same_memory(excluded[j], excluded[j - 1]);  // with the previous row: only once
+    const bool shared = j > 0 && cuda::same_memory(excluded[j], excluded[j - 1]);  // with the previous row: only once
     rows.push_back({.x = row.logits.data<T>() + row.row * row.logits.size(1),
                     .size = row.size,
                     .found = numbers,
                     .count = static_cast<int32_t>(std::min(query.count, row.size)),
-                    .excluded = shared ? rows.back().excluded : append(lists, excluded[j]),
-                    .wanted = append(lists, wanted_of(jobs[j])),
-                    .penalized = append(lists, query.penalized),
+                    .excluded = shared ? rows.back().excluded : cuda::append(lists, excluded[j]),
+                    .wanted = cuda::append(lists, wanted_of(jobs[j])),
+                    .penalized = cuda::append(lists, query.penalized),
                     .renormalize = renormalizes(query),
                     .penalty = query.penalty});
     numbers += rows.back().count + rows.back().wanted.count;

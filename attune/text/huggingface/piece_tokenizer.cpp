@@ -10,7 +10,6 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
-#include "attune/text/huggingface/model.h"
 #include "attune/text/sentence_piece_processor.h"
 
 namespace attune::huggingface {

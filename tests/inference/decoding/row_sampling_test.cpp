@@ -20,12 +20,6 @@ using testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-std::vector<Device> all_devices() {
-  std::vector<Device> devices = {Cpu{}};
-  for (const Device& device : devices_under_test()) devices.push_back(device);
-  return devices;
-}
-
 // A job with its room.
 struct Job {
   SamplingJob job;

@@ -22,12 +22,6 @@ using Tokens = std::vector<int32_t>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-std::vector<Device> all_devices() {
-  std::vector<Device> devices = {Cpu{}};
-  for (const Device& device : devices_under_test()) devices.push_back(device);
-  return devices;
-}
-
 enum class Kind { normal, ties, holes, flat, peaked };
 
 std::vector<float> row_of(Kind kind, int64_t vocab, uint64_t seed) {

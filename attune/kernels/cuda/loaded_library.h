@@ -1,0 +1,38 @@
+#pragma once
+// A library that is loaded while the program runs, so that the program starts where it is not. For *_gpu.cpp.
+
+#include <dlfcn.h>
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "attune/base/fail.h"
+#include "attune/tensor/device_error.h"
+
+namespace attune::cuda {
+
+/// Stays loaded when this object is gone.
+class LoadedLibrary {
+ public:
+  /// Looks where the system does, and then in the folders. Throws DeviceError.
+  LoadedLibrary(std::string name, std::initializer_list<const char*> folders) : name_(std::move(name)) {
+    handle_ = dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    for (const char* folder : folders)
+      if (handle_ == nullptr) handle_ = dlopen(fmt::format("{}/{}", folder, name_).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr) fail<DeviceError>("{}: cannot be loaded: {}", name_, dlerror());
+  }
+
+  /// Sets the pointer to a function of this name. Throws DeviceError.
+  template <class F>
+  void find(F& function, const char* function_name) const {
+    function = reinterpret_cast<F>(dlsym(handle_, function_name));
+    if (function == nullptr) fail<DeviceError>("{}: has no function {}", name_, function_name);
+  }
+
+ private:
+  std::string name_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace attune::cuda
