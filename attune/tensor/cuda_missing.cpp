@@ -4,6 +4,7 @@
 #include "attune/tensor/cuda_group.h"
 #include "attune/tensor/cuda_memory.h"
 #include "attune/tensor/device_error.h"
+#include "attune/tensor/staging.h"
 
 namespace attune {
 
@@ -23,6 +24,11 @@ std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t /*bytes*/) {
 
 std::shared_ptr<Buffer> send_to_cuda(Cuda device, std::span<const std::byte> /*values*/) {
   check_usable(device);
+  return nullptr;
+}
+
+std::shared_ptr<Staging> make_cuda_staging(const Tensor& x) {
+  check_usable({x.device().index()});
   return nullptr;
 }
 

@@ -5,7 +5,7 @@
 // The environment variable ATTUNE_CUDA_ORDER is `forward` (default), `backward`, or a number from 1, which shuffles
 // threads and blocks. ATTUNE_CUDA_RACES=1 runs each kernel three times, forward, backward and shuffled, from the same
 // memory, and fails where the memory after them differs. ATTUNE_CUDA_COPIES=late is LateCopies for the whole program.
-// All are read once. For programs with one thread.
+// All are read once. Races are looked for in programs with one thread.
 
 #include <cstdint>
 #include <functional>
@@ -31,8 +31,9 @@ class RaceCheck {
   RaceCheck& operator=(const RaceCheck&) = delete;
 };
 
-/// While this object lives, a copy that is sent is done as late as it may be: before the next work of a device. It then
-/// copies what its source has by that time. As with ATTUNE_CUDA_COPIES=late.
+/// While this object lives, a copy beside the work of a device is done as late as it may be: one to the device before
+/// the next work of a device, one from it when the host waits for it, with NaN in its place until then. It then copies
+/// what its source has by that time. As with ATTUNE_CUDA_COPIES=late.
 class LateCopies {
  public:
   LateCopies();
@@ -41,7 +42,16 @@ class LateCopies {
   LateCopies& operator=(const LateCopies&) = delete;
 };
 
-/// Does the copies that are late. All work of a device calls this first.
+/// While this object lives, there is no pinned memory.
+class NoPinnedMemory {
+ public:
+  NoPinnedMemory();
+  ~NoPinnedMemory();
+  NoPinnedMemory(const NoPinnedMemory&) = delete;
+  NoPinnedMemory& operator=(const NoPinnedMemory&) = delete;
+};
+
+/// Does the copies to devices that are late. All work of a device calls this first.
 void finish_copies();
 
 /// Runs `body` once for each thread of each block. Throws DeviceError, which names the kernel, if threads of a block

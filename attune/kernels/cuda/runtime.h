@@ -37,8 +37,8 @@ void copy_on_device(Cuda device, const void* from, void* to, size_t bytes);
 void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes);
 void clear(Cuda device, void* memory, size_t bytes);
 
-/// Memory of the host that the device reads by itself, so that a copy from it goes on while both do other work. Throws
-/// DeviceError.
+/// Memory of the host that the device reads and writes by itself, so that a copy goes on while both do other work.
+/// Throws DeviceError.
 void* allocate_pinned(Cuda device, size_t bytes);
 void release_pinned(void* memory) noexcept;
 
@@ -46,14 +46,19 @@ void release_pinned(void* memory) noexcept;
 void* make_event(Cuda device);
 void release_event(void* event) noexcept;
 bool is_done(Cuda device, void* event);
-/// Waits for the event alone. Throws DeviceError.
+/// Waits for the event alone, and leaves the core to others. Throws DeviceError.
 void wait(Cuda device, void* event);
 
 /// As allocate(), for send(): the memory is there before the work that was started on the device is done.
 void* allocate_for_sending(Cuda device, size_t bytes);
-/// Starts a copy from pinned memory to memory of allocate_for_sending(), beside the work of the device. What is started
-/// on the device later waits for the copy. `from` has to stay as it is until `event` is done.
+/// Starts a copy from pinned memory, beside the work of the device. `to` is memory of allocate_for_sending(), or other
+/// memory of the device that no work uses any more. What is started on the device later waits for the copy. `from` has
+/// to stay as it is until `event` is done.
 void send(Cuda device, const void* from, void* to, size_t bytes, void* event);
+/// Starts a copy to pinned memory, after everything that was started on the device before and beside what is started
+/// there later. Until `event` is done, nothing may change `from` or touch `to`. Where the memory of the host is not
+/// pinned, this and send() may return only when the copy has ended.
+void fetch(Cuda device, const void* from, void* to, size_t bytes, void* event);
 
 /// Waits for everything that was started on the device. Throws DeviceError if a kernel failed.
 void synchronize(Cuda device);

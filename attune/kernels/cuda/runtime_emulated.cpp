@@ -2,13 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -36,20 +39,21 @@ Blocks& blocks() {
   return *all;
 }
 
-struct SentCopy {
+struct Copy {
   const void* from;
   void* to;
   size_t bytes;
   std::atomic<bool>* done;
 };
 
-struct SentCopies {
+// Those that are late, in the order in which they were started.
+struct LateList {
   std::mutex mutex;
-  std::vector<SentCopy> late;  // in the order in which they were sent
+  std::vector<Copy> sent, fetched;
 };
 
-SentCopies& sent_copies() {
-  static SentCopies* const all = new SentCopies;
+LateList& late_list() {
+  static LateList* const all = new LateList;
   return *all;
 }
 
@@ -62,11 +66,14 @@ std::atomic<int>& late_copies() {
   return all;
 }
 
-void do_copy(const SentCopy& copy) {
+void do_copy(const Copy& copy) {
   const PlainAccess access;
-  std::memcpy(copy.to, copy.from, copy.bytes);
+  if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
   *copy.done = true;
 }
+
+// How many NoPinnedMemory objects live.
+std::atomic<int> without_pinned_memory = 0;
 
 thread_local int current = 0;
 
@@ -114,10 +121,17 @@ LateCopies::~LateCopies() {
   finish_copies();
 }
 
+NoPinnedMemory::NoPinnedMemory() {
+  ++without_pinned_memory;
+}
+NoPinnedMemory::~NoPinnedMemory() {
+  --without_pinned_memory;
+}
+
 void finish_copies() {
-  const std::lock_guard lock(sent_copies().mutex);
-  for (const SentCopy& copy : sent_copies().late) do_copy(copy);
-  sent_copies().late.clear();
+  const std::lock_guard lock(late_list().mutex);
+  for (const Copy& copy : late_list().sent) do_copy(copy);
+  late_list().sent.clear();
 }
 
 void* allocate(Cuda device, size_t bytes) try {
@@ -159,7 +173,8 @@ void clear(Cuda device, void* memory, size_t bytes) {
   if (bytes > 0) std::memset(memory, 0, bytes);
 }
 
-void* allocate_pinned(Cuda, size_t bytes) {
+void* allocate_pinned(Cuda device, size_t bytes) {
+  if (without_pinned_memory > 0) fail<DeviceError>("device {}: there is no pinned memory", Device(device).text());
   return ::operator new(bytes);
 }
 void release_pinned(void* memory) noexcept {
@@ -176,19 +191,44 @@ bool is_done(Cuda, void* event) {
   return *static_cast<std::atomic<bool>*>(event);
 }
 
+// A late copy leaves some time to the thread that started it: what that thread does too early is then done before the
+// copy.
 void wait(Cuda, void* event) {
-  if (!*static_cast<std::atomic<bool>*>(event)) finish_copies();
+  const auto* const done = static_cast<std::atomic<bool>*>(event);
+  if (*done) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  {
+    const std::lock_guard lock(late_list().mutex);
+    std::vector<Copy>& fetched = late_list().fetched;
+    if (const auto at = std::ranges::find(fetched, done, &Copy::done); at != fetched.end()) {
+      do_copy(*at);
+      fetched.erase(at);
+      return;
+    }
+  }
+  finish_copies();
 }
 
 void* allocate_for_sending(Cuda device, size_t bytes) {
   return allocate(device, bytes);
 }
 void send(Cuda, const void* from, void* to, size_t bytes, void* event) {
-  const SentCopy copy{from, to, bytes, static_cast<std::atomic<bool>*>(event)};
+  const Copy copy{from, to, bytes, static_cast<std::atomic<bool>*>(event)};
   if (late_copies() == 0) return do_copy(copy);
-  const std::lock_guard lock(sent_copies().mutex);
+  const std::lock_guard lock(late_list().mutex);
   *copy.done = false;
-  sent_copies().late.push_back(copy);
+  late_list().sent.push_back(copy);
+}
+
+// It comes after the device's work, which waits for what was sent.
+void fetch(Cuda, const void* from, void* to, size_t bytes, void* event) {
+  finish_copies();
+  const Copy copy{from, to, bytes, static_cast<std::atomic<bool>*>(event)};
+  if (late_copies() == 0) return do_copy(copy);
+  if (bytes > 0) std::memset(to, 0xff, bytes);  // NaN
+  const std::lock_guard lock(late_list().mutex);
+  *copy.done = false;
+  late_list().fetched.push_back(copy);
 }
 
 void synchronize(Cuda) {

@@ -21,6 +21,7 @@ struct DeviceState {
   std::once_flag once;
   cudaStream_t stream = nullptr;
   cudaStream_t copies = nullptr;     // of send(), beside the work
+  cudaStream_t fetches = nullptr;    // of fetch()
   bool reads_host_in_place = false;  // memory of the host, by the host's page tables (Grace)
 };
 
@@ -81,6 +82,7 @@ void prepare(Cuda device) {
   const int before = use(device);
   check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).stream, cudaStreamNonBlocking));
   check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).copies, cudaStreamNonBlocking));
+  check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).fetches, cudaStreamNonBlocking));
   cudaMemPool_t pool = nullptr;
   check(device, "asking for the memory pool", cudaDeviceGetDefaultMemPool(&pool, device.index));
   uint64_t all = UINT64_MAX;
@@ -244,10 +246,11 @@ void release_pinned(void* memory) noexcept {
   cudaFreeHost(memory);
 }
 
+// Who waits for it sleeps: otherwise CUDA may keep a core busy.
 void* make_event(Cuda device) {
   cudaEvent_t event = nullptr;
   const int before = use(device);
-  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync);
   use_again(before);
   check(device, "making an event", error);
   return event;
@@ -277,6 +280,18 @@ void send(Cuda device, const void* from, void* to, size_t bytes, void* event) {
   if (error == cudaSuccess) error = cudaStreamWaitEvent(stream(device), end, 0);
   if (error == cudaSuccess) return;
   cudaStreamSynchronize(copies);  // the caller takes a copy that failed for one that was not started
+  fail_with(device, "a copy", error);
+}
+
+void fetch(Cuda device, const void* from, void* to, size_t bytes, void* event) {
+  const cudaStream_t fetches = state_of(device).fetches;
+  const auto mark = static_cast<cudaEvent_t>(event);  // of what was started so far, then of the copy
+  check(device, "recording an event", cudaEventRecord(mark, stream(device)));
+  check(device, "waiting for an event", cudaStreamWaitEvent(fetches, mark, 0));
+  if (bytes > 0) check(device, "a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, fetches));
+  const cudaError_t error = cudaEventRecord(mark, fetches);
+  if (error == cudaSuccess) return;
+  cudaStreamSynchronize(fetches);  // as in send()
   fail_with(device, "a copy", error);
 }
 
