@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -86,6 +87,10 @@ class Communicator {
   virtual Pending start_reduce_scatter(Numbers x, Algorithm algorithm = Algorithm::fixed) = 0;
   /// Every rank has its part of x, divided in the same way, and gets the parts of the others.
   virtual Pending start_all_gather(Numbers x, Algorithm algorithm = Algorithm::fixed) = 0;
+  /// Calls `body` on another thread, between the operations that were started before and those that are started later;
+  /// a process alone calls it at once. Other ranks need not do the same. What it throws is the error of this operation,
+  /// and of all later ones.
+  virtual Pending start_call(std::function<void()> body) = 0;
   /// Every rank gets the x of the root.
   virtual Pending start_broadcast(std::span<std::byte> x, int root) = 0;
   /// `mine` has the same size on every rank; `all` receives them in the order of the ranks. For small pieces: takes
@@ -132,6 +137,10 @@ class LocalCommunicator final : public Communicator {
   Pending start_all_reduce(Numbers, Algorithm) override { return {}; }
   Pending start_reduce_scatter(Numbers, Algorithm) override { return {}; }
   Pending start_all_gather(Numbers, Algorithm) override { return {}; }
+  Pending start_call(std::function<void()> body) override {
+    body();
+    return {};
+  }
   Pending start_broadcast(std::span<std::byte>, int) override { return {}; }
   Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) override;

@@ -90,7 +90,7 @@ void PointToPointCommunicator::work(const std::shared_ptr<Operation>& make_trans
   }
 }
 
-Pending PointToPointCommunicator::start(std::function<void()> body) {
+Pending PointToPointCommunicator::start_call(std::function<void()> body) {
   const auto operation = std::make_shared<Operation>(std::move(body));
   {
     const std::lock_guard lock(mutex_);
@@ -104,14 +104,15 @@ Pending PointToPointCommunicator::start(std::function<void()> body) {
 Pending PointToPointCommunicator::start_with(const Numbers& x, Algorithm algorithm, int64_t shares,
                                              std::function<void(NetworkCollectives&)> by_library,
                                              std::function<void()> by_messages) {
-  return start([this, x, algorithm, shares, by_library = std::move(by_library), by_messages = std::move(by_messages)] {
-    const bool countable = x.count > 0 && x.count <= NetworkCollectives::kMostNumbers;
-    NetworkCollectives* const library =
-        algorithm == Algorithm::of_network && countable ? transport_->collectives() : nullptr;
-    if (library == nullptr) return by_messages();
-    by_library(*library);
-    bytes_sent_ += shares * (std::ssize(x.bytes()) - std::ssize(part_of(x, rank(), size()).bytes()));
-  });
+  return start_call(
+      [this, x, algorithm, shares, by_library = std::move(by_library), by_messages = std::move(by_messages)] {
+        const bool countable = x.count > 0 && x.count <= NetworkCollectives::kMostNumbers;
+        NetworkCollectives* const library =
+            algorithm == Algorithm::of_network && countable ? transport_->collectives() : nullptr;
+        if (library == nullptr) return by_messages();
+        by_library(*library);
+        bytes_sent_ += shares * (std::ssize(x.bytes()) - std::ssize(part_of(x, rank(), size()).bytes()));
+      });
 }
 
 Pending PointToPointCommunicator::start_all_reduce(Numbers x, Algorithm algorithm) {
@@ -133,15 +134,15 @@ Pending PointToPointCommunicator::start_all_gather(Numbers x, Algorithm algorith
       [this, x] { attune::all_gather(*transport_, x); });
 }
 Pending PointToPointCommunicator::start_broadcast(std::span<std::byte> x, int root) {
-  return start([this, x, root] { attune::broadcast(*transport_, x, root); });
+  return start_call([this, x, root] { attune::broadcast(*transport_, x, root); });
 }
 Pending PointToPointCommunicator::start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) {
-  return start([this, mine, all] { attune::all_gather_bytes(*transport_, mine, all); });
+  return start_call([this, mine, all] { attune::all_gather_bytes(*transport_, mine, all); });
 }
 
 std::vector<std::vector<std::byte>> PointToPointCommunicator::gather(std::span<const std::byte> mine, int root) {
   std::vector<std::vector<std::byte>> all;
-  start([&] { all = attune::gather(*transport_, mine, root); }).wait();
+  start_call([&] { all = attune::gather(*transport_, mine, root); }).wait();
   return all;
 }
 

@@ -33,6 +33,7 @@ class PointToPointCommunicator final : public Communicator {
   Pending start_all_reduce(Numbers x, Algorithm algorithm) override;
   Pending start_reduce_scatter(Numbers x, Algorithm algorithm) override;
   Pending start_all_gather(Numbers x, Algorithm algorithm) override;
+  Pending start_call(std::function<void()> body) override;
   Pending start_broadcast(std::span<std::byte> x, int root) override;
   Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) override;
@@ -44,7 +45,6 @@ class PointToPointCommunicator final : public Communicator {
   class Counted;
 
   void work(const std::shared_ptr<Operation>& make_transport);
-  Pending start(std::function<void()> body);
   /// Starts what the network's library does where it may and can, and else our messages.
   Pending start_with(const Numbers& x, Algorithm algorithm, int64_t shares,
                      std::function<void(NetworkCollectives&)> by_library, std::function<void()> by_messages);

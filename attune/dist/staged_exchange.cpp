@@ -1,5 +1,6 @@
 #include "attune/dist/staged_exchange.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace attune {
@@ -8,17 +9,18 @@ namespace {
 // What returns to the device when an operation on the host is over.
 class CopiedBack final : public Pending::State {
  public:
-  CopiedBack(Pending pending, Tensor from, Tensor to)
-      : pending_(std::move(pending)), from_(std::move(from)), to_(std::move(to)) {}
+  CopiedBack(Pending pending, std::shared_ptr<Staging> staging, Tensor from, Tensor to)
+      : pending_(std::move(pending)), staging_(std::move(staging)), from_(std::move(from)), to_(std::move(to)) {}
 
   double wait() override {
     const double seconds = pending_.wait();
-    to_.copy_from(from_);
+    staging_->send(from_, to_);
     return seconds;
   }
 
  private:
   Pending pending_;
+  std::shared_ptr<Staging> staging_;
   Tensor from_, to_;
 };
 
@@ -29,24 +31,51 @@ Tensor StagedExchange::part_of(const Tensor& x) const {
   return x.rows(part_begin(x.numel(), rank, ranks), part_begin(x.numel(), rank + 1, ranks));
 }
 
+std::shared_ptr<Staging> StagedExchange::staging_for(const Tensor& x) {
+  const auto free = std::ranges::find_if(stagings_, [&](const std::shared_ptr<Staging>& one) {
+    return one.use_count() == 1 && one->host().shape() == x.shape() && one->host().dtype() == x.dtype();
+  });
+  return free != stagings_.end() ? *free : stagings_.emplace_back(make_staging(x));
+}
+
+// The operation that the communicator is given next waits for the copy, and begins as soon as it is there. The thread
+// that gives the device its work does not wait.
+void StagedExchange::fetch(const std::shared_ptr<Staging>& staging, const Tensor& from, const Tensor& to) {
+  staging->fetch(from, to);
+  fetched_last_ = staging;
+  communicator_.start_call([staging, from] { staging->wait(); });
+}
+
 Pending StagedExchange::start_all_reduce(const Tensor& x) {
   if (x.device().is_host()) return communicator_.start_all_reduce(x, algorithm_);
-  const Tensor host = x.to(Cpu{});
-  return Pending(std::make_shared<CopiedBack>(communicator_.start_all_reduce(host, algorithm_), host, x.detach()));
+  const std::shared_ptr<Staging> staging = staging_for(x);
+  const Tensor& host = staging->host();
+  fetch(staging, x.detach(), host);
+  return Pending(
+      std::make_shared<CopiedBack>(communicator_.start_all_reduce(host, algorithm_), staging, host, x.detach()));
 }
 
 Pending StagedExchange::start_reduce_scatter(const Tensor& x) {
   if (x.device().is_host()) return communicator_.start_reduce_scatter(x, algorithm_);
-  const Tensor host = x.to(Cpu{});
-  return Pending(
-      std::make_shared<CopiedBack>(communicator_.start_reduce_scatter(host, algorithm_), part_of(host), part_of(x)));
+  const std::shared_ptr<Staging> staging = staging_for(x);
+  const Tensor& host = staging->host();
+  fetch(staging, x.detach(), host);
+  return Pending(std::make_shared<CopiedBack>(communicator_.start_reduce_scatter(host, algorithm_), staging,
+                                              part_of(host), part_of(x)));
 }
 
 Pending StagedExchange::start_all_gather(const Tensor& x) {
   if (x.device().is_host()) return communicator_.start_all_gather(x, algorithm_);
-  const Tensor host = Tensor::empty(x.shape(), {.dtype = x.dtype()});
-  part_of(host).copy_from(part_of(x));
-  return Pending(std::make_shared<CopiedBack>(communicator_.start_all_gather(host, algorithm_), host, x.detach()));
+  const std::shared_ptr<Staging> staging = staging_for(x);
+  const Tensor& host = staging->host();
+  fetch(staging, part_of(x), part_of(host));
+  return Pending(
+      std::make_shared<CopiedBack>(communicator_.start_all_gather(host, algorithm_), staging, host, x.detach()));
+}
+
+// Copies from a device end in the order in which they were started.
+void StagedExchange::all_started() {
+  if (fetched_last_) std::exchange(fetched_last_, nullptr)->wait();
 }
 
 void StagedExchange::broadcast(const Tensor& x, int root) {

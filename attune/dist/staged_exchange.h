@@ -1,10 +1,15 @@
 #pragma once
 
+#include <vector>
+
 #include "attune/dist/tensor_exchange.h"
+#include "attune/tensor/staging.h"
 
 namespace attune {
 
-/// Tensors are copied to the host, exchanged by the communicator, and copied back, each time the part that is needed. A
+/// Tensors are copied to the host, exchanged by the communicator, and copied back, each time the part that is needed.
+/// On a GPU the copies go on beside its work, and the communicator waits for those to the host, each before its
+/// operation. The memory on the host is kept for later operations: of each size, as much as was in use at once. A
 /// tensor on the host is exchanged in place. Sums are those of the communicator with this algorithm, to the bit.
 class StagedExchange final : public TensorExchange {
  public:
@@ -16,18 +21,22 @@ class StagedExchange final : public TensorExchange {
   Pending start_reduce_scatter(const Tensor& x) override;
   Pending start_all_gather(const Tensor& x) override;
   void broadcast(const Tensor& x, int root) override;
-  /// Nothing is to be done: the communicator notices, and each start has waited for the device.
-  void all_started() override {}
+  /// Waits for what the device computes and for the copies from it; the communicator notices who fails.
+  void all_started() override;
   int64_t unit() const override { return 1; }
   int64_t bytes_sent() const override { return 0; }
   std::string text() const override { return text_; }
 
  private:
   Tensor part_of(const Tensor& x) const;
+  std::shared_ptr<Staging> staging_for(const Tensor& x);
+  void fetch(const std::shared_ptr<Staging>& staging, const Tensor& from, const Tensor& to);
 
   Communicator& communicator_;
   Algorithm algorithm_;
   std::string text_;
+  std::vector<std::shared_ptr<Staging>> stagings_;  // in use: others hold it too
+  std::shared_ptr<Staging> fetched_last_;           // since all_started()
 };
 
 }  // namespace attune

@@ -106,6 +106,35 @@ TEST(Communicator, OperationsOverlapAndEndInOrder) {
   });
 }
 
+TEST(Communicator, ACallHasItsPlaceAmongTheOperations) {
+  run_in_process(2, [&](Communicator& communicator) {
+    std::vector<float> x(4), seen;
+    if (communicator.rank() == 1)
+      communicator.start_call([&] {
+        for (float& number : x) number = 5;
+      });
+    communicator.start_call([&] { x[0] += 1; });
+    communicator.start_all_reduce(std::span(x));
+    communicator.start_call([&] { seen = x; }).wait();
+    EXPECT_EQ(seen, (std::vector<float>{7, 5, 5, 5}));
+  });
+}
+
+TEST(Communicator, WhatACallThrowsEndsWhatComesLater) {
+  const std::string message = message_of<NumericError>([&] {
+    run_in_process(2, [&](Communicator& communicator) {
+      std::vector<float> x(4);
+      if (communicator.rank() == 0) {
+        EXPECT_THROW(communicator.all_reduce(std::span(x)), CommunicationError);
+      } else {
+        communicator.start_call([] { fail<NumericError>("rank 1 has lost its numbers"); });
+        communicator.all_reduce(std::span(x));
+      }
+    });
+  });
+  EXPECT_EQ(message, "rank 1 has lost its numbers");
+}
+
 TEST(Communicator, TheFailureOfOneRankEndsTheOthers) {
   int failed = 0;
   std::mutex mutex;
@@ -140,6 +169,9 @@ TEST(Communicator, APlainProcessIsAlone) {
   EXPECT_EQ(communicator->size(), 1);
   EXPECT_EQ(communicator->broadcast("text"), "text");
   EXPECT_EQ(communicator->all_gather_values(5), std::vector<int>{5});
+  bool called = false;
+  communicator->start_call([&] { called = true; }).wait();
+  EXPECT_TRUE(called);
 }
 
 // Batch systems set these for single processes too.

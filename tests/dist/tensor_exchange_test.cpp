@@ -85,16 +85,41 @@ TEST_P(StagedExchangeOfRanks, OperationsOverlap) {
   for (const Device& device : devices_under_test())
     run_in_process(GetParam(), [&](Communicator& communicator) {
       StagedExchange exchange(communicator);
-      std::vector<Tensor> tensors;
-      std::vector<Pending> pending;
-      for (const int64_t count : {7, 70, 700}) {
-        tensors.push_back(Tensor::from({count}, values_of_rank(communicator.rank(), count), device));
-        pending.push_back(exchange.start_all_reduce(tensors.back()));
+      for (int update = 0; update < 3; ++update) {  // the memory on the host is used again
+        std::vector<Tensor> tensors;
+        std::vector<Pending> pending;
+        for (const int64_t count : {7, 70, 700, 70, 3}) {
+          tensors.push_back(Tensor::from({count}, values_of_rank(communicator.rank(), count), device));
+          tensors.back().rows(0, 1).fill(update);
+          pending.push_back(exchange.start_all_reduce(tensors.back()));
+        }
+        exchange.all_started();
+        for (Pending& p : pending) p.wait();
+        for (const Tensor& x : tensors) {
+          std::vector<float> expected = summed(communicator, x.numel());
+          expected[0] = static_cast<float>(update * communicator.size());
+          EXPECT_EQ(host_values<float>(x), expected);
+        }
       }
-      exchange.all_started();
-      for (Pending& p : pending) p.wait();
-      for (const Tensor& x : tensors) EXPECT_EQ(host_values<float>(x), summed(communicator, x.numel()));
     });
+}
+
+// Its copies and the first sum may be on their way.
+TEST_P(StagedExchangeOfRanks, ARankThatFailsEndsTheOthers) {
+  if (GetParam() == 1) return;
+  for (const Device& device : devices_under_test())
+    EXPECT_EQ(message_of<NumericError>([&] {
+                run_in_process(GetParam(), [&](Communicator& communicator) {
+                  StagedExchange exchange(communicator);
+                  const Tensor x = Tensor::full({9}, 1, {.device = device}), y = x.clone();
+                  const Pending first = exchange.start_all_reduce(x);
+                  if (communicator.rank() == 1) fail<NumericError>("rank 1 has had enough");
+                  Pending second = exchange.start_all_reduce(y);
+                  exchange.all_started();
+                  EXPECT_THROW(second.wait(), CommunicationError);
+                });
+              }),
+              "rank 1 has had enough");
 }
 
 TEST_P(StagedExchangeOfRanks, EveryRankGetsWhatTheRootHas) {
