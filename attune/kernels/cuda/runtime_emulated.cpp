@@ -70,16 +70,22 @@ void do_copy(const SentCopy& copy) {
 
 thread_local int current = 0;
 
-std::array<std::atomic<uint64_t>, kDevices> work;
+std::array<std::atomic<uint64_t>, kDevices> work, waits;
 
 void count_work(Cuda device) {
   ++work[static_cast<size_t>(device.index)];
+}
+void count_wait(Cuda device) {
+  ++waits[static_cast<size_t>(device.index)];
 }
 
 }  // namespace
 
 uint64_t work_of(Cuda device) {
   return work[static_cast<size_t>(device.index)];
+}
+uint64_t waits_of(Cuda device) {
+  return waits[static_cast<size_t>(device.index)];
 }
 
 void check_device(Cuda device) {
@@ -141,6 +147,7 @@ void copy_from_host(Cuda device, const void* from, void* to, size_t bytes) {
   copy_on_device(device, from, to, bytes);
 }
 void copy_to_host(Cuda device, const void* from, void* to, size_t bytes) {
+  count_wait(device);
   copy_on_device(device, from, to, bytes);
 }
 void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
@@ -149,7 +156,9 @@ void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
   count_work(device);
   if (bytes > 0) std::memmove(to, from, bytes);
 }
-void copy_between(Cuda, const void* from, Cuda to_device, void* to, size_t bytes) {
+void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes) {
+  count_wait(from_device);
+  count_wait(to_device);
   copy_on_device(to_device, from, to, bytes);
 }
 void clear(Cuda device, void* memory, size_t bytes) {
@@ -176,8 +185,10 @@ bool is_done(Cuda, void* event) {
   return *static_cast<std::atomic<bool>*>(event);
 }
 
-void wait(Cuda, void* event) {
-  if (!*static_cast<std::atomic<bool>*>(event)) finish_copies();
+void wait(Cuda device, void* event) {
+  if (*static_cast<std::atomic<bool>*>(event)) return;
+  count_wait(device);
+  finish_copies();
 }
 
 void* allocate_for_sending(Cuda device, size_t bytes) {
@@ -191,7 +202,8 @@ void send(Cuda, const void* from, void* to, size_t bytes, void* event) {
   sent_copies().late.push_back(copy);
 }
 
-void synchronize(Cuda) {
+void synchronize(Cuda device) {
+  count_wait(device);
   finish_copies();
 }
 
