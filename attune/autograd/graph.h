@@ -56,7 +56,8 @@ void record_always(const char* op, std::span<const Tensor> inputs, Tensor& outpu
 /// Called with each leaf whose gradient is complete, before backward() goes on with the others.
 using LeafObserver = std::function<void(const GradientNode& leaf)>;
 
-/// Adds d(loss)/d(leaf) to the gradient of every leaf that `loss` depends on. `cotangent` defaults to ones. The tensors
+/// Adds d(loss)/d(leaf) to the gradient of every leaf that `loss` depends on. `cotangent` defaults to ones on the
+/// device of `loss`; that of a loss as in ops/cross_entropy.h may be on the CPU, where nobody waits for it. The tensors
 /// that a node keeps are freed as soon as its backward has run. `on_complete` is called when the last node that uses a
 /// leaf is done; not for a leaf that a node without gradient uses too. Throws ShapeError when `loss` was not recorded,
 /// or when backward() has already walked one of its nodes.

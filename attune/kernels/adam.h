@@ -33,7 +33,6 @@ struct AdamTensors {
 /// parameter.
 void adam_step(Cpu, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
 void adam_step(Plain, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
-void adam_step(Cuda, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
 
 /// A parameter of adam_steps(): the tensors of AdamTensors, and its own decay in place of that of the arguments.
 struct AdamUpdate {
@@ -41,9 +40,19 @@ struct AdamUpdate {
   double weight_decay = 0, l2 = 0;
 };
 
-/// adam_step() of several parameters of one dtype: the same numbers.
-void adam_steps(Cpu, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& arguments);
-void adam_steps(Plain, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& arguments);
-void adam_steps(Cuda, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& arguments);
+/// Numbers on the device of the parameters that decide about a step, so that the host need not know them before it.
+struct AdamCondition {
+  Tensor numbers;  // [n], float64; the first is the sum of the squares of all gradients, the norm is its square root
+  double clip_norm = 0;  // where the norm is larger than this, gradients are multiplied by clip_norm / norm; 0: never
+};
+
+/// If all of condition.numbers are finite, adam_step() of several parameters of one dtype, with the gradient_scale that
+/// clip_norm asks for in place of that of the arguments; else nothing.
+void adam_steps(Cpu, std::span<const AdamUpdate> updates, const AdamCondition& condition, double ema_decay,
+                const AdamStepArguments& arguments);
+void adam_steps(Plain, std::span<const AdamUpdate> updates, const AdamCondition& condition, double ema_decay,
+                const AdamStepArguments& arguments);
+void adam_steps(Cuda, std::span<const AdamUpdate> updates, const AdamCondition& condition, double ema_decay,
+                const AdamStepArguments& arguments);
 
 }  // namespace attune

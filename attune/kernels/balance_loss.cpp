@@ -49,11 +49,11 @@ void balance_gradient(const Tensor& scores, const Tensor& shares, double factor,
 
 }  // namespace
 
-double balance_loss_forward(Cpu, const Tensor& scores, const Tensor& shares) {
-  return balance_of(scores, shares);
+void balance_loss_forward(Cpu, const Tensor& scores, const Tensor& shares, const Tensor& loss) {
+  *loss.data<double>() = balance_of(scores, shares);
 }
-double balance_loss_forward(Plain, const Tensor& scores, const Tensor& shares) {
-  return balance_of(scores, shares);
+void balance_loss_forward(Plain, const Tensor& scores, const Tensor& shares, const Tensor& loss) {
+  *loss.data<double>() = balance_of(scores, shares);
 }
 void balance_loss_backward(Cpu, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores) {
   balance_gradient(scores, shares, factor, d_scores);

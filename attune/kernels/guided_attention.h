@@ -25,11 +25,11 @@ struct GuidedAttentionInputs {
 };
 
 /// The formula is that of guided_attention_loss() (ops/guided_attention.h).
-/// Returns the sum over all rows, without a factor; the same for any number of threads.
-///   log_sum_exp [total_q], float64: log(sum over the keys of exp(score)); 0 in rows without links
-double guided_attention_forward(Cpu, const GuidedAttentionInputs& in, const Tensor& log_sum_exp);
-double guided_attention_forward(Plain, const GuidedAttentionInputs& in, const Tensor& log_sum_exp);
-double guided_attention_forward(Cuda, const GuidedAttentionInputs& in, const Tensor& log_sum_exp);
+/// sum = the sum over all rows, without a factor; the same for any number of threads.
+///   log_sum_exp [total_q], float64: log(sum over the keys of exp(score)); 0 in rows without links   sum [1], float64
+void guided_attention_forward(Cpu, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, const Tensor& sum);
+void guided_attention_forward(Plain, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, const Tensor& sum);
+void guided_attention_forward(Cuda, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, const Tensor& sum);
 
 /// Adds factor * gradient to the columns of the head in dq and of its key head in dk; other columns do not change.
 ///   dq, dk: as q and k   log_sum_exp as guided_attention_forward() wrote it

@@ -6,19 +6,19 @@ namespace attune {
 namespace {
 
 template <class D>
-double one_by_one(D device, std::span<const Tensor> tensors) {
-  double sum = 0;
-  for (const Tensor& x : tensors) sum += sum_of_squares(device, x);
-  return sum;
+void one_by_one(D device, std::span<const Tensor> tensors, const Tensor& sum) {
+  double squares = 0;
+  for (const Tensor& x : tensors) squares += sum_of_squares(device, x);
+  *sum.data<double>() += squares;
 }
 
 }  // namespace
 
-double sum_of_squares(Cpu device, std::span<const Tensor> tensors) {
-  return one_by_one(device, tensors);
+void add_squares(Cpu device, std::span<const Tensor> tensors, const Tensor& sum) {
+  one_by_one(device, tensors, sum);
 }
-double sum_of_squares(Plain device, std::span<const Tensor> tensors) {
-  return one_by_one(device, tensors);
+void add_squares(Plain device, std::span<const Tensor> tensors, const Tensor& sum) {
+  one_by_one(device, tensors, sum);
 }
 
 }  // namespace attune

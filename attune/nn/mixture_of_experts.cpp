@@ -16,7 +16,6 @@
 #include "attune/ops/routing.h"
 #include "attune/ops/sigmoid.h"
 #include "attune/ops/softmax.h"
-#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -104,12 +103,12 @@ void MixtureOfExperts::move_bias(std::span<const int64_t> counts) {
   if (config_.bias_rate == 0) return;
   const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   dispatch_floating("move_bias", choice_bias_.tensor.dtype(), [&]<class T>(T) {
-    std::vector<T> values = host_values<T>(choice_bias_.tensor);
-    for (size_t e = 0; e < values.size(); ++e) {
-      const int64_t excess = counts[e] * config_.experts - all;
-      values[e] -= static_cast<T>(excess > 0 ? config_.bias_rate : excess < 0 ? -config_.bias_rate : 0);
+    std::vector<T> moves;
+    for (const int64_t count : counts) {
+      const int64_t excess = count * config_.experts - all;
+      moves.push_back(static_cast<T>(excess > 0 ? -config_.bias_rate : excess < 0 ? config_.bias_rate : 0));
     }
-    choice_bias_.tensor.assign(std::span<const T>(values));
+    add_in_place(choice_bias_.tensor, Tensor::from(choice_bias_.tensor.shape(), moves, choice_bias_.tensor.device()));
   });
 }
 

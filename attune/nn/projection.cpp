@@ -63,15 +63,19 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
   constexpr int64_t kRows = 256;
   CrossEntropyOptions of_piece = options;
   of_piece.scale = loss_scale(labels, options);
-  CrossEntropy sum{.loss = Tensor::zeros({}, {.dtype = DType::f32})};
+  const auto zero = [&](DType dtype) { return Tensor::zeros({}, {dtype, x.device()}); };
+  CrossEntropy sum{.loss = zero(DType::f32),
+                   .sum_negative_log_likelihood = zero(DType::f64),
+                   .correct = zero(DType::f64),
+                   .sum_divergence = zero(DType::f64)};
   for (int64_t begin = 0; begin < x.size(0); begin += kRows) {
     const int64_t end = std::min(begin + kRows, x.size(0));
     const Tensor logits = project(x.rows(begin, end), projection);
     const CrossEntropy piece = cross_entropy(logits, labels.slice(begin, end), of_piece);
     add_in_place(sum.loss, piece.loss);
-    sum.sum_negative_log_likelihood += piece.sum_negative_log_likelihood;
+    add_in_place(sum.sum_negative_log_likelihood, piece.sum_negative_log_likelihood);
+    add_in_place(sum.correct, piece.correct);
     sum.labels += piece.labels;
-    sum.correct += piece.correct;
   }
   return sum;
 }

@@ -24,9 +24,9 @@ Tensor balance_loss(const Tensor& scores, std::span<const int64_t> counts) {
   std::vector<double> values;
   for (const int64_t count : counts) values.push_back(static_cast<double>(experts * count) / all);
   const Tensor shares = Tensor::from({experts}, values).to(scores.dtype()).to(scores.device());
-  const double loss =
-      dispatch(scores.device(), [&](auto device) { return balance_loss_forward(device, scores, shares); });
-  Tensor y = Tensor::full({}, loss, {.dtype = scores.dtype()});
+  const Tensor loss = Tensor::empty({1}, {DType::f64, scores.device()});
+  dispatch(scores.device(), [&](auto device) { balance_loss_forward(device, scores, shares, loss); });
+  Tensor y = loss.to(scores.dtype()).reshape({});
   record(op, {scores}, y, [scores = scores.detach(), shares](const Tensor& dy) {
     Tensor d_scores = Tensor::empty_like(scores);
     dispatch(scores.device(), [&](auto device) { balance_loss_backward(device, scores, shares, dy.item(), d_scores); });
@@ -38,8 +38,8 @@ Tensor balance_loss(const Tensor& scores, std::span<const int64_t> counts) {
 Tensor with_loss(const Tensor& x, const Tensor& loss, double scale) {
   if (loss.numel() != 1) fail<ShapeError>("with_loss: needs a scalar, found {}", loss.shape().text());
   Tensor y = x.detach();
-  record("with_loss", {x, loss}, y, [scale, loss = loss.detach()](const Tensor& dy) {
-    return Gradients{dy, Tensor::full(loss.shape(), scale, {loss.dtype(), loss.device()})};
+  record("with_loss", {x, loss}, y, [scale, shape = loss.shape(), dtype = loss.dtype()](const Tensor& dy) {
+    return Gradients{dy, Tensor::full(shape, scale, {.dtype = dtype})};  // on the CPU, where a loss reads it
   });
   return y;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
@@ -15,8 +16,8 @@
 #include "attune/ops/gather.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/ops/scale.h"
 #include "attune/tensor/dispatch.h"
-#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -57,16 +58,18 @@ double scale_of(const CrossEntropyOptions& options, int64_t labels) {
   return 1.0 / static_cast<double>(std::max<int64_t>(labels, 1));
 }
 
-// The totals of cross_entropy_totals(), copied to the host, which then has the loss and its gradient without waiting
-// for a device again.
+// The totals of cross_entropy_totals(), where they are.
 CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, DType dtype) {
-  CrossEntropyRow sum;
-  std::ranges::copy(HostView(totals).bytes(), std::as_writable_bytes(std::span(&sum, 1)).begin());
-  return {.loss = Tensor::full({}, sum.loss * scale, {.dtype = dtype}),
-          .sum_negative_log_likelihood = sum.negative_log_likelihood,
+  const Tensor numbers = totals.reshape({kCrossEntropyNumbers});
+  const auto total = [&](size_t offset) {  // in CrossEntropyRow
+    const auto column = static_cast<int64_t>(offset / sizeof(double));
+    return numbers.rows(column, column + 1);
+  };
+  return {.loss = scaled(total(offsetof(CrossEntropyRow, loss)), scale).to(dtype).reshape({}),
+          .sum_negative_log_likelihood = total(offsetof(CrossEntropyRow, negative_log_likelihood)).reshape({}),
           .labels = labels,
-          .correct = static_cast<int64_t>(sum.correct),
-          .sum_divergence = sum.divergence};
+          .correct = total(offsetof(CrossEntropyRow, correct)).reshape({}),
+          .sum_divergence = total(offsetof(CrossEntropyRow, divergence)).reshape({})};
 }
 
 CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {

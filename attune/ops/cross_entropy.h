@@ -18,26 +18,28 @@ struct CrossEntropyOptions {
 /// The factor of the summed loss: options.scale, or 1 / number of labels that are not ignored.
 double loss_scale(const Indices& labels, const CrossEntropyOptions& options);
 
+/// The tensors are scalars on the device of the inputs. Nobody waits for it until Tensor::item() reads one of them.
 struct CrossEntropy {
-  Tensor loss;                             // scalar on the CPU, differentiable, smoothed, scaled
-  double sum_negative_log_likelihood = 0;  // neither smoothed nor scaled
-  int64_t labels = 0;                      // that are not ignored
-  int64_t correct = 0;                     // labels that are the (first) largest logit of their row
-  double sum_divergence = 0;               // KL(p || q) + KL(q || p) of all pairs of r_drop
+  Tensor loss = {};                         // differentiable, smoothed, scaled; in the dtype of the inputs
+  Tensor sum_negative_log_likelihood = {};  // float64; neither smoothed nor scaled
+  int64_t labels = 0;                       // that are not ignored
+  Tensor correct = {};                      // float64: how many labels are the (first) largest logit of their row
+  Tensor sum_divergence = {};               // float64: KL(p || q) + KL(q || p) of all pairs of r_drop
 };
 
 /// scale * sum over rows of (1 - epsilon) * -log p[label] + epsilon * mean over all classes of -log p, with
 /// p = softmax(logits); label smoothing as in Szegedy et al. 2016, section 7.
 ///   logits [n, vocabulary]   labels [n]
-/// Differentiable in logits. Throws ShapeError, ConfigError, and DataError for a label outside the vocabulary or, with
-/// r_drop, one that is not the same for both rows of a pair.
+/// Differentiable in logits. The gradient reads its cotangent on the host: on the CPU it is there at once, and a device
+/// is waited for. Throws ShapeError, ConfigError, and DataError for a label outside the vocabulary or, with r_drop, one
+/// that is not the same for both rows of a pair.
 CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options = {});
 
 /// cross_entropy(x weight^T + bias, labels), computed in pieces of rows: the logits of a whole batch are never stored.
 /// When recording, the gradients are computed together with the loss, while a piece is in the processor's cache.
 ///   x [n, d]   weight [vocabulary, d]   bias [vocabulary] or undefined   labels [n]
-/// Differentiable in x, weight and bias. If bfloat16_products(), float32 inputs and the gradient of the logits are
-/// rounded to bfloat16 for the products; the logits are float32.
+/// Differentiable in x, weight and bias as cross_entropy() is in logits. If bfloat16_products(), float32 inputs and the
+/// gradient of the logits are rounded to bfloat16 for the products; the logits are float32.
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Indices& labels,
                                   const CrossEntropyOptions& options = {});
 

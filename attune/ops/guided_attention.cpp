@@ -8,6 +8,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/guided_attention.h"
 #include "attune/ops/rows.h"
+#include "attune/ops/scale.h"
 #include "attune/tensor/dispatch.h"
 
 namespace attune {
@@ -91,9 +92,10 @@ Tensor guided_attention_loss(const HeadColumns& q, const HeadColumns& k, const G
                                         .k = detached(k),
                                         .options = options,
                                         .log_sum_exp = Tensor::empty({q.x.size(0)}, {DType::f64, q.x.device()})});
-  const double sum = dispatch(
-      q.x.device(), [&](auto device) { return guided_attention_forward(device, kept->inputs(), kept->log_sum_exp); });
-  Tensor loss = Tensor::full({}, sum * options.loss_scale, {.dtype = q.x.dtype()});
+  const Tensor sum = Tensor::empty({1}, {DType::f64, q.x.device()});
+  dispatch(q.x.device(),
+           [&](auto device) { guided_attention_forward(device, kept->inputs(), kept->log_sum_exp, sum); });
+  Tensor loss = scaled(sum, options.loss_scale).to(q.x.dtype()).reshape({});
   record(kOp, {q.x, k.x}, loss, [kept](const Tensor& dy) {
     const HeadColumns dq{Tensor::zeros_like(kept->q.x), kept->q.column, kept->q.heads, kept->q.d};
     const HeadColumns dk{Tensor::zeros_like(kept->k.x), kept->k.column, kept->k.heads, kept->k.d};

@@ -31,9 +31,10 @@ struct GuidedAttentionOptions {
 /// adds nothing. The gradient of its score for key j is loss_scale * (softmax_j - a_tj). Dropout of the weights plays
 /// no part.
 ///   q [total_q, heads, d_k]   k [total_kv, kv_heads, d_k]; query head h reads key head h / (heads / kv_heads)
-///   returns a scalar on the CPU
-/// Differentiable in q and k. Throws ShapeError, and DataError for links to keys that a sequence does not have. Source:
-/// Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine Translation", section 3.
+///   returns a scalar like q
+/// Differentiable in q and k as cross_entropy() is in logits. Throws ShapeError, and DataError for links to keys that a
+/// sequence does not have. Source: Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine
+/// Translation", section 3.
 Tensor guided_attention_loss(const HeadColumns& q, const HeadColumns& k, const GuidedAttentionOptions& options);
 
 }  // namespace attune

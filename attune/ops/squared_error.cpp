@@ -6,6 +6,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/squared_error.h"
 #include "attune/ops/rows.h"
+#include "attune/ops/scale.h"
 #include "attune/tensor/dispatch.h"
 
 namespace attune {
@@ -17,9 +18,9 @@ SquaredError squared_error(const Tensor& x, const Tensor& target, double scale) 
   check_like(op, x, "target", target);
   check_device(op, x, {target});
   const double factor = scale != 0 ? scale : 1 / static_cast<double>(std::max<int64_t>(x.numel(), 1));
-  SquaredError result;
-  result.sum = dispatch(x.device(), [&](auto device) { return squared_error_forward(device, x, target); });
-  result.loss = Tensor::full({}, result.sum * factor, {.dtype = x.dtype()});
+  const Tensor sum = Tensor::empty({1}, {DType::f64, x.device()});
+  dispatch(x.device(), [&](auto device) { squared_error_forward(device, x, target, sum); });
+  SquaredError result{.loss = scaled(sum, factor).to(x.dtype()).reshape({}), .sum = sum.reshape({})};
   record(op, {x}, result.loss, [factor, x = x.detach(), target = target.detach()](const Tensor& dy) {
     Tensor dx = Tensor::empty_like(x);
     const double slope = factor * dy.item();

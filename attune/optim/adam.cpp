@@ -21,13 +21,12 @@ Tensor owned_part(const Tensor& x, const ElementRange& range) {
   return x.reshape({-1}).rows(range.begin, range.end);
 }
 
-// Calls f with each run of neighbours whose tensors are on one device and of one dtype.
+// Calls f with each run of neighbours whose tensors have one dtype.
 template <class Item, class TensorOf, class F>
 void for_groups(const std::vector<Item>& items, TensorOf tensor_of, F&& f) {
   for (size_t begin = 0, end = 0; begin < items.size(); begin = end) {
-    const Tensor first = tensor_of(items[begin]);
-    for (end = begin; end < items.size(); ++end)
-      if (const Tensor x = tensor_of(items[end]); x.device() != first.device() || x.dtype() != first.dtype()) break;
+    const DType dtype = tensor_of(items[begin]).dtype();
+    for (end = begin + 1; end < items.size() && tensor_of(items[end]).dtype() == dtype;) ++end;
     f(std::span(items).subspan(begin, end - begin));
   }
 }
@@ -43,6 +42,9 @@ Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config
   if (!(config.epsilon > 0)) fail<ConfigError>("epsilon = {}: needs a positive number", config.epsilon);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, parameter] = parameters_[i];
+    if (parameter->device() != device())
+      fail<ShapeError>("adam: {} is on {}, but {} on {}", name, parameter->device().text(), parameters_.front().name,
+                       device().text());
     const ElementRange range = owned.empty() ? ElementRange{0, parameter->numel()} : owned.at(i);
     const Tensor kept = range.size() == parameter->numel() ? parameter->detach() : owned_part(*parameter, range);
     states_.push_back({.name = name,
@@ -53,39 +55,37 @@ Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config
   }
 }
 
-double Adam::gradient_norm() const {
+void Adam::add_squares(const Tensor& sum) const {
   const ProfileScope scope("gradient norm");
   std::vector<Tensor> gradients;
   for (const auto& [name, parameter] : parameters_)
     if (const Tensor g = gradient(*parameter); g.defined()) gradients.push_back(g);
-  double sum = 0;
   for_groups(
       gradients, [](const Tensor& g) { return g; },
       [&](std::span<const Tensor> group) {
-        sum += dispatch(group[0].device(), [&](auto device) { return sum_of_squares(device, group); });
+        dispatch(sum.device(), [&](auto on) { attune::add_squares(on, group, sum); });
       });
-  return std::sqrt(sum);
 }
 
 double Adam::step(double learning_rate) {
-  const ProfileScope scope("adam");
-  const double norm = gradient_norm();
-  if (std::isfinite(norm)) step(learning_rate, norm);
+  const Tensor squares = Tensor::zeros({1}, {DType::f64, device()});
+  add_squares(squares);
+  start_step(learning_rate, squares);
+  const double norm = std::sqrt(squares.item());
+  if (std::isfinite(norm)) count_step();
   return norm;
 }
 
-void Adam::step(double learning_rate, double norm) {
-  ++steps_;
-  const auto t = static_cast<double>(steps_);
+void Adam::start_step(double learning_rate, const Tensor& numbers) {
+  const ProfileScope scope("adam");
+  const auto t = static_cast<double>(steps_ + 1);
   const double decay = std::min(moving_average_, (1 + t) / (10 + t));
-  AdamStepArguments arguments{
-      .learning_rate = learning_rate,
-      .beta_1 = config_.beta_1,
-      .beta_2 = config_.beta_2,
-      .epsilon = config_.epsilon,
-      .gradient_scale = config_.clip_norm > 0 && norm > config_.clip_norm ? config_.clip_norm / norm : 1,
-      .bias_correction_1 = 1 - std::pow(config_.beta_1, t),
-      .bias_correction_2 = 1 - std::pow(config_.beta_2, t)};
+  AdamStepArguments arguments{.learning_rate = learning_rate,
+                              .beta_1 = config_.beta_1,
+                              .beta_2 = config_.beta_2,
+                              .epsilon = config_.epsilon,
+                              .bias_correction_1 = 1 - std::pow(config_.beta_1, t),
+                              .bias_correction_2 = 1 - std::pow(config_.beta_2, t)};
   std::map<double, std::vector<AdamUpdate>> by_rate;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = *parameters_[i].tensor;
@@ -102,12 +102,13 @@ void Adam::step(double learning_rate, double norm) {
          .weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0,
          .l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0});
   }
+  const AdamCondition condition{.numbers = numbers, .clip_norm = config_.clip_norm};
   for (const auto& [rate, updates] : by_rate) {
     arguments.learning_rate = learning_rate * rate;
     for_groups(
         updates, [](const AdamUpdate& u) { return u.parameter; },
         [&](std::span<const AdamUpdate> group) {
-          dispatch(group[0].parameter.device(), [&](auto device) { adam_steps(device, group, decay, arguments); });
+          dispatch(device(), [&](auto on) { adam_steps(on, group, condition, decay, arguments); });
         });
   }
 }

@@ -33,15 +33,26 @@ class Adam {
   /// the parameters, 0 for none; it starts from the current parameters. `owned` is the part of each parameter that this
   /// object updates and keeps states of, while other ranks have the rest (ZeRO stage 1, Rajbhandari et al. 2020);
   /// empty: all. `rates` are factors of the learning rate, one for each parameter; empty: 1. Throws ConfigError for a
-  /// number out of range.
+  /// number out of range, and ShapeError for parameters on several devices.
   Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average = 0,
        const std::vector<ElementRange>& owned = {}, std::vector<double> rates = {});
 
   /// One update from the parameters' gradients, which are kept. Returns their global norm before clipping (Pascanu et
   /// al. 2013: above clip_norm, all are scaled by clip_norm / norm). If the norm is not finite, nothing is changed.
+  /// Waits for the device.
   double step(double learning_rate);
-  /// The same with a global norm that the caller has computed; it must be finite.
-  void step(double learning_rate, double norm);
+
+  /// The same in three calls, of which none waits for the device. The first: sum [1], float64 on device(), += the
+  /// squares of the gradients.
+  void add_squares(const Tensor& sum) const;
+  /// The second starts the update. `numbers` [n], float64 on device(): the first is the sum of the squares of all
+  /// gradients. If one of them is not finite, the update changes nothing.
+  void start_step(double learning_rate, const Tensor& numbers);
+  /// The third, once the numbers are known to be finite: the update counts as one of steps().
+  void count_step() { ++steps_; }
+
+  /// Where the parameters are.
+  Device device() const { return parameters_.empty() ? Device{} : parameters_.front().tensor->device(); }
 
   /// The number of updates so far, for the bias correction. The decay of the moving average is
   /// min(moving_average, (1 + steps) / (10 + steps)), so that it soon forgets the random start.
@@ -55,8 +66,6 @@ class Adam {
   void swap_averages() const;
 
  private:
-  double gradient_norm() const;
-
   std::vector<NamedParameter> parameters_;
   std::vector<AdamState> states_;  // in the order of parameters_
   OptimizerConfig config_;

@@ -141,16 +141,14 @@ void DataParallel::reduce() {
   for (Place& place : places_) place.complete = false;
 }
 
-double DataParallel::sum_of_squares() const {
+void DataParallel::add_squares(const Tensor& sum) const {
   const int rank = communicator_.rank(), ranks = communicator_.size();
-  double sum = 0;
   for (const Bucket& bucket : buckets_) {
     const int64_t count = bucket.flat.numel();
     const int64_t begin = part_begin(count, rank, ranks), end = part_begin(count, rank + 1, ranks);
     const Tensor mine = bucket.flat.rows(begin, end);
-    sum += dispatch(mine.device(), [&](auto device) { return attune::sum_of_squares(device, mine); });
+    dispatch(sum.device(), [&](auto device) { attune::add_squares(device, std::span(&mine, 1), sum); });
   }
-  return sum;
 }
 
 // Each rank says its numbers and, a bit each, of which parameters it has a gradient.
@@ -161,7 +159,7 @@ UpdateTotals DataParallel::agree(const UpdateTotals& mine) {
   said[0] = std::bit_cast<uint64_t>(mine.loss);
   said[1] = std::bit_cast<uint64_t>(mine.nll);
   said[2] = static_cast<uint64_t>(mine.failures);
-  said[3] = std::bit_cast<uint64_t>(sum_of_squares());
+  said[3] = std::bit_cast<uint64_t>(mine.squares);
   for (size_t i = 0; i < places_.size(); ++i)
     said[kNumbers + i / 64] |= static_cast<uint64_t>(places_[i].has_gradient) << (i % 64);
   communicator_.start_all_gather_bytes(std::as_bytes(std::span(said)), std::as_writable_bytes(std::span(all))).wait();

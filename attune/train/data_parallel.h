@@ -27,12 +27,12 @@ struct CommunicationCost {
   double exposed = 0;  // of these, seconds in which this rank did nothing but wait
 };
 
-/// What the ranks tell each other about an update; after agree(), the sums over all ranks.
+/// What a rank tells the others about an update; after agree(), the sums over all ranks.
 struct UpdateTotals {
   double loss = 0, nll = 0;
   int64_t failures = 0;  // ranks with a loss that is not finite
   int64_t first_failure = -1;
-  double squares = 0;  // of the summed gradient
+  double squares = 0;  // of its parts of the summed gradient; after agree() of all of it
 };
 
 /// Gradients are sent in buckets of about `bucket_bytes`, last parameters first, since backward ends with the first
@@ -61,8 +61,10 @@ class DataParallel {
   /// Makes every gradient the sum over all ranks; a sharded one is valid only in the ranges of owned(). A rank without
   /// a gradient adds zeros.
   void reduce();
-  /// Returns the totals of all ranks, the same on each; `squares` is computed from the sums. Clears the gradients of
-  /// parameters for which no rank has one.
+  /// After reduce(): sum [1], float64 on the parameters' device, += the squares of the parts of the summed gradient
+  /// that this rank tells the others of. Each part is some rank's.
+  void add_squares(const Tensor& sum) const;
+  /// Returns the totals of all ranks, the same on each. Clears the gradients of parameters for which no rank has one.
   UpdateTotals agree(const UpdateTotals& mine);
   /// Returns the sum of every rank's numbers, which are equally many.
   std::vector<int64_t> sum(const std::vector<int64_t>& mine) const;
@@ -95,7 +97,6 @@ class DataParallel {
   void fill(Place& place);
   void start_complete_buckets();
   void wait(Bucket& bucket);
-  double sum_of_squares() const;
   ElementRange owned_part(const Place& place) const;
   int64_t all_bytes_sent() const { return communicator_.bytes_sent() + exchange_->bytes_sent(); }
 

@@ -57,11 +57,14 @@ class SharedBatches {
 
   bool is_interrupted() const { return interrupt_ != nullptr && interrupt_->load(); }
 
+  // Waits once for the device of the batch.
   static void write(const CrossEntropy& batch, std::span<double> to) {
-    to[0] = batch.loss.item();
-    to[1] = batch.sum_negative_log_likelihood;
+    const std::vector<double> numbers = host_values<double>(
+        joined_numbers({batch.loss, batch.sum_negative_log_likelihood, batch.correct}, batch.loss.device()));
+    to[0] = numbers[0];
+    to[1] = numbers[1];
     to[2] = static_cast<double>(batch.labels);
-    to[3] = static_cast<double>(batch.correct);
+    to[3] = numbers[2];
   }
 
   static CorpusLoss mean_of(std::span<const double> sums) {
@@ -175,7 +178,7 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
   ClassifierEvaluation result;
   result.loss = shared.mean(batches.size(), [&](size_t i) -> std::optional<CrossEntropy> {
     const LabelledBatch batch = pack(examples, batches[i]);
-    const Tensor logits = model(packed_texts(batch, model.config()));
+    const Tensor logits = model(packed_texts(batch, model.config())).to(Cpu{});  // few; the loss is formed there too
     const HostView view(logits);
     const auto first = static_cast<size_t>(batches[i].front());  // batches are in the order of the examples
     for (size_t text = 0; text < batch.labels.size(); ++text) {

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/nn/dropout.h"
 #include "attune/nn/expert_balance.h"
 #include "attune/tensor/device_error.h"
+#include "attune/tensor/host_view.h"
 #include "attune/train/data_parallel.h"
 
 namespace attune {
@@ -60,17 +62,6 @@ std::string batches_of(const UpdateInput& input) {
                                    : fmt::format("batches {} to {}", input.first_batch, last);
 }
 
-// "step 3, epoch 1, batch 7: the loss is nan; parameter ...".
-std::string not_finite(const char* what, double value, const UpdateInput& input, const std::string& batches,
-                       const std::string& culprit) {
-  return fmt::format("step {}, epoch {}, {}: the {} is {}; {}", input.step, input.epoch, batches, what, value, culprit);
-}
-
-[[noreturn]] void give_up(Module& model, const std::string& message) {
-  clear_gradients(model);
-  throw NumericError(message);
-}
-
 // While the device works on batch i, the host sends it the next one. What cannot be sent is copied where it is used,
 // which also tells of a device that has failed.
 void go_ahead(const UpdateInput& input, size_t i) {
@@ -84,12 +75,20 @@ void go_ahead(const UpdateInput& input, size_t i) {
   }
 }
 
-// Losses and gradients of all batches, as far as they are this rank's. Returns what is wrong with the first loss that
-// is not finite, or nothing; what follows it is not done.
-std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam, const UpdateInput& input,
-                                                ExpertBalance& experts, UpdateResult& result) {
-  const auto labels = static_cast<double>(result.labels);
-  const double passes = input.r_drop > 0 ? 2 : 1;          // of each label
+double passes_of(const UpdateInput& input) {
+  return input.r_drop > 0 ? 2 : 1;  // of each label
+}
+
+// What this rank's parts of the batches give, scalars on the device.
+struct BatchLosses {
+  std::vector<int64_t> batches;  // their numbers in the epoch
+  std::vector<Tensor> losses;    // their sum is that per label of the update
+  std::vector<Tensor> nlls;      // summed over labels and passes
+};
+
+// Starts the losses and gradients of all batches, as far as they are this rank's.
+BatchLosses accumulate_gradients(const UpdateInput& input, double labels, ExpertBalance& experts) {
+  BatchLosses done;
   const ProductPrecisionScope precision(input.precision);  // ends before the parameters change
   for (size_t i = 0; i < input.batches.size(); ++i) {
     if (!input.batches[i].loss) continue;
@@ -97,35 +96,77 @@ std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam,
     experts.set_loss_weight(input.ranks != nullptr ? share / input.ranks->communicator().size() : share);
     const DropoutScope dropout({.seed = input.seed, .step = input.first_forward + i});
     const CrossEntropy cross_entropy = input.batches[i].loss(
-        {.label_smoothing = input.label_smoothing, .scale = 1 / (passes * labels), .r_drop = input.r_drop});
-    const double loss = cross_entropy.loss.item();
-    const bool last = i + 1 == input.batches.size();
-    const bool completes = input.ranks != nullptr && input.overlap && last && std::isfinite(loss);
+        {.label_smoothing = input.label_smoothing, .scale = 1 / (passes_of(input) * labels), .r_drop = input.r_drop});
+    const Tensor& loss = cross_entropy.loss;
     LeafObserver observer;
-    if (completes) observer = [&](const GradientNode& leaf) { input.ranks->on_complete(leaf); };
-    // With dropout of layers, all that is trained of a model may be left out.
-    if (requires_gradient(cross_entropy.loss)) backward(cross_entropy.loss, {}, observer);
-    if (!std::isfinite(loss))
-      return not_finite("loss", loss, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)),
-                        first_culprit(model, adam, nullptr));
+    if (input.ranks != nullptr && input.overlap && i + 1 == input.batches.size())
+      observer = [&](const GradientNode& leaf) { input.ranks->on_complete(leaf); };
+    // With dropout of layers, all that is trained of a model may be left out. The cotangent is on the CPU, where the
+    // gradient of a loss reads it.
+    if (requires_gradient(loss)) backward(loss, Tensor::full(loss.shape(), 1, {.dtype = loss.dtype()}), observer);
+    done.batches.push_back(input.first_batch + static_cast<int64_t>(i));
+    done.losses.push_back(loss.detach());
+    done.nlls.push_back(cross_entropy.sum_negative_log_likelihood);
     go_ahead(input, i);
-    result.loss += loss * labels;
-    result.nll += cross_entropy.sum_negative_log_likelihood / passes;
   }
-  return std::nullopt;
+  return done;
 }
 
-// What all ranks have together. They fail together too: with the message of the first rank that has one.
-void reduce(Module& model, const UpdateInput& input, const std::optional<std::string>& failure, UpdateResult& result) {
-  DataParallel& ranks = *input.ranks;
-  ranks.reduce();
-  const UpdateTotals totals =
-      ranks.agree({.loss = result.loss, .nll = result.nll, .failures = failure.has_value() ? 1 : 0});
-  if (totals.failures > 0)
-    give_up(model, ranks.communicator().broadcast(failure.value_or(""), static_cast<int>(totals.first_failure)));
-  result.loss = totals.loss;
-  result.nll = totals.nll;
-  result.gradient_norm = std::sqrt(totals.squares);
+// All that the host reads of an update, in one tensor on the device: the sum of the squares of the gradients, the
+// losses, the negative log likelihoods.
+Tensor numbers_of(const BatchLosses& batches, const Adam& adam, const DataParallel* ranks) {
+  const Tensor squares = Tensor::zeros({1}, {DType::f64, adam.device()});
+  if (ranks != nullptr) {
+    ranks->add_squares(squares);
+  } else {
+    adam.add_squares(squares);
+  }
+  std::vector<Tensor> parts = {squares};
+  parts.insert(parts.end(), batches.losses.begin(), batches.losses.end());
+  parts.insert(parts.end(), batches.nlls.begin(), batches.nlls.end());
+  return joined_numbers(parts, adam.device());
+}
+
+// This rank's part of the totals, and what is wrong with the first loss that is not finite.
+struct Outcome {
+  UpdateTotals totals;
+  std::optional<std::string> failure;
+};
+
+// Waits for the device.
+Outcome read_numbers(const Tensor& numbers, const BatchLosses& batches, double labels, double passes) {
+  const std::vector<double> values = host_values<double>(numbers);
+  Outcome outcome;
+  outcome.totals.squares = values[0];
+  const size_t count = batches.losses.size();
+  for (size_t i = 0; i < count; ++i) {
+    const double loss = values[1 + i];
+    outcome.totals.loss += loss * labels;
+    outcome.totals.nll += values[1 + count + i] / passes;
+    if (!std::isfinite(loss) && !outcome.failure)
+      outcome.failure = fmt::format("batch {}: the loss is {}", batches.batches[i], loss);
+  }
+  outcome.totals.failures = outcome.failure ? 1 : 0;
+  return outcome;
+}
+
+// Throws NumericError where a loss or the norm is not finite: on every rank the same, of losses that of the first rank
+// that has one. "step 3, epoch 1, batch 7: the loss is nan; parameter ...".
+void check_finite(Module& model, const Adam& adam, const UpdateInput& input, const UpdateTotals& totals,
+                  const std::optional<std::string>& failure) {
+  Communicator* const communicator = input.ranks != nullptr ? &input.ranks->communicator() : nullptr;
+  std::string wrong;
+  if (totals.failures > 0) {
+    wrong = failure.value_or("");
+    if (communicator != nullptr) wrong = communicator->broadcast(wrong, static_cast<int>(totals.first_failure));
+  } else if (const double norm = std::sqrt(totals.squares); !std::isfinite(norm)) {
+    wrong = fmt::format("{}: the gradient's norm is {}", batches_of(input), norm);
+  } else {
+    return;
+  }
+  const std::string culprit = first_culprit(model, adam, communicator);
+  clear_gradients(model);
+  fail<NumericError>("step {}, epoch {}, {}; {}", input.step, input.epoch, wrong, culprit);
 }
 
 // Counts the tokens of each expert over all ranks.
@@ -143,20 +184,21 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
     result.labels += batch.labels;
     result.tokens += batch.tokens;
   }
+  const auto labels = static_cast<double>(result.labels);
   ExpertBalance experts(model);
-  const std::optional<std::string> failure = accumulate_gradients(model, adam, input, experts, result);
-  if (input.ranks != nullptr) {
-    reduce(model, input, failure, result);
-    if (std::isfinite(result.gradient_norm)) adam.step(input.learning_rate, result.gradient_norm);
-  } else {
-    if (failure) give_up(model, *failure);
-    result.gradient_norm = adam.step(input.learning_rate);
-  }
-  if (!std::isfinite(result.gradient_norm)) {
-    Communicator* communicator = input.ranks != nullptr ? &input.ranks->communicator() : nullptr;
-    give_up(model, not_finite("gradient's norm", result.gradient_norm, input, batches_of(input),
-                              first_culprit(model, adam, communicator)));
-  }
+  const BatchLosses batches = accumulate_gradients(input, labels, experts);
+  if (input.ranks != nullptr) input.ranks->reduce();
+  const Tensor numbers = numbers_of(batches, adam, input.ranks);
+  if (input.ranks == nullptr) adam.start_step(input.learning_rate, numbers.rows(0, 1 + std::ssize(batches.losses)));
+  const Outcome mine = read_numbers(numbers, batches, labels, passes_of(input));
+  const UpdateTotals totals = input.ranks != nullptr ? input.ranks->agree(mine.totals) : mine.totals;
+  check_finite(model, adam, input, totals, mine.failure);
+  if (input.ranks != nullptr)
+    adam.start_step(input.learning_rate, Tensor::from({1}, std::vector{totals.squares}, adam.device()));
+  adam.count_step();
+  result.loss = totals.loss;
+  result.nll = totals.nll;
+  result.gradient_norm = std::sqrt(totals.squares);
   clear_gradients(model);
   balance(experts, input, result);
   if (input.ranks != nullptr) {

@@ -63,8 +63,12 @@ struct UpdateResult {
 /// With `ranks`, every rank calls this with its parts of the same batches, and the update is that of the whole batches
 /// except for rounding. The order of all sums depends on the number of ranks alone.
 ///
+/// Losses and the norm of the gradients stay on the device. The host waits for them once: at the end, when Adam's step
+/// is on its way, or, with `ranks`, before that step. Mixtures of experts wait for their choices too.
+///
 /// When loss or gradient is not finite, throws NumericError naming step, epoch, batch and the first parameter or
 /// gradient with such a number, and leaves parameters and moments as they were; on every rank with the same message.
+/// The batches after that one have been worked on by then.
 UpdateResult update(Module& model, Adam& adam, const UpdateInput& input);
 
 /// Throws NumericError naming the step and the first parameter with a number that is not finite. The losses do not show

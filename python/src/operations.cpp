@@ -122,9 +122,14 @@ void bind_unary(nb::module_& m, const char* name, Unary function, const char* do
 void bind_loss(nb::module_& m) {
   nb::class_<CrossEntropy>(m, "Loss", "A cross entropy.")
       .def_ro("tensor", &CrossEntropy::loss, "The loss as a differentiable tensor without dimensions.")
-      .def_ro("sum_negative_log_likelihood", &CrossEntropy::sum_negative_log_likelihood, "Neither smoothed nor scaled.")
+      .def_prop_ro(
+          "sum_negative_log_likelihood",
+          [](const CrossEntropy& self) { return self.sum_negative_log_likelihood.item(); },
+          "Neither smoothed nor scaled.")
       .def_ro("labels", &CrossEntropy::labels, "How many labels count.")
-      .def_ro("correct", &CrossEntropy::correct, "How many of them have the largest logit.")
+      .def_prop_ro(
+          "correct", [](const CrossEntropy& self) { return static_cast<int64_t>(self.correct.item()); },
+          "How many of them have the largest logit.")
       .def("item", [](const CrossEntropy& self) { return self.loss.item(); })
       .def("__float__", [](const CrossEntropy& self) { return self.loss.item(); })
       .def(

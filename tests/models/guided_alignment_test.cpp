@@ -51,8 +51,8 @@ TEST(GuidedAlignment, AddsTheCrossEntropyOfTheHeadToTheLoss) {
     const double expected = weight(0, 0, 4) + (weight(0, 1, 0) + weight(0, 1, 2)) / 2 + weight(0, 5, 1) +
                             weight(1, 0, 0) + weight(1, 1, 0) + weight(2, 0, 8);
     EXPECT_NEAR(guided.loss.item() - plain.loss.item(), -2 * 0.25 * expected, 1e-5) << write_fields(config).dump();
-    EXPECT_EQ(guided.sum_negative_log_likelihood, plain.sum_negative_log_likelihood);
-    EXPECT_EQ(guided.correct, plain.correct);
+    EXPECT_EQ(guided.sum_negative_log_likelihood.item(), plain.sum_negative_log_likelihood.item());
+    EXPECT_EQ(guided.correct.item(), plain.correct.item());
   }
 }
 

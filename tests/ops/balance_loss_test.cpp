@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "attune/autograd/graph.h"
+#include "attune/ops/residual.h"
 #include "attune/ops/softmax.h"
+#include "attune/ops/squared_error.h"
+#include "attune/tensor/host_view.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 
@@ -40,6 +43,18 @@ TEST(BalanceLoss, ALossOnTheWayAddsItsGradient) {
   backward(y, Tensor::full({2}, 7, {.dtype = DType::f64}));
   EXPECT_EQ(gradient(x).values<double>()[1], 7);
   EXPECT_EQ(gradient(z).item(), 0.5);
+}
+
+// One of the two gradients of the loss is a number on the CPU, the other one is on the device.
+TEST(BalanceLoss, ALossOnTheWayMayBePartOfAnotherLossToo) {
+  for (const Device& device : all_devices()) {
+    Tensor x = Tensor::from({2}, std::vector<double>{1, -3}, device);
+    require_gradient(x);
+    const Tensor loss = squared_error(x, Tensor::zeros_like(x), 1).loss;
+    const Tensor y = with_loss(Tensor::full({1}, 5, {DType::f64, device}), loss, 0.5);
+    backward(residual_dropout(loss.reshape({1}), y));
+    EXPECT_EQ(host_values<double>(gradient(x)), (std::vector<double>{3, -9})) << device.text();
+  }
 }
 
 }  // namespace

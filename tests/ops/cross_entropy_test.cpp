@@ -119,10 +119,10 @@ TEST(CrossEntropy, PiecesEqualTheWhole) {
   for (int64_t i = 0; i < d_logits.numel(); ++i) d_bias.data<float>()[i % 4000] += d_logits.data<float>()[i];
 
   EXPECT_NEAR(found.value.loss.item(), whole.loss.item(), 1e-6 * whole.loss.item());
-  EXPECT_NEAR(found.value.sum_negative_log_likelihood, whole.sum_negative_log_likelihood,
-              1e-6 * whole.sum_negative_log_likelihood);
+  EXPECT_NEAR(found.value.sum_negative_log_likelihood.item(), whole.sum_negative_log_likelihood.item(),
+              1e-6 * whole.sum_negative_log_likelihood.item());
   EXPECT_EQ(found.value.labels, 1298);
-  EXPECT_EQ(found.value.correct, whole.correct);
+  EXPECT_EQ(found.value.correct.item(), whole.correct.item());
   EXPECT_LT(relative_error(found.dx, dx), 1e-5);
   EXPECT_LT(relative_error(found.d_weight, d_weight), 1e-5);
   EXPECT_LT(relative_error(found.d_bias, d_bias), 1e-5);
@@ -152,7 +152,7 @@ TEST(CrossEntropy, ThreadsDoNotChangeIt) {
     return Result{value, gradient(logits), {}, {}};
   });
   EXPECT_EQ(one.value.loss.item(), two.value.loss.item());
-  EXPECT_EQ(one.value.sum_negative_log_likelihood, two.value.sum_negative_log_likelihood);
+  EXPECT_EQ(one.value.sum_negative_log_likelihood.item(), two.value.sum_negative_log_likelihood.item());
   EXPECT_TRUE(same_bits(one.dx, two.dx));
 }
 
@@ -163,9 +163,9 @@ TEST(CrossEntropy, CountsHitsOnTheFirstLargestLogit) {
   x.data<float>()[1 * 20 + 9] = 1;
   x.data<float>()[2 * 20 + 0] = 1;
   for_each_target([&](const char* target) {
-    EXPECT_EQ(cross_entropy(x, Indices{17, 3, 0, 0}).correct, 4) << target;  // row 3 is all ties
-    EXPECT_EQ(cross_entropy(x, Indices{16, 9, 1, 5}).correct, 0) << target;
-    EXPECT_EQ(cross_entropy(x, Indices{17, -1, -1, 1}).correct, 1) << target;
+    EXPECT_EQ(cross_entropy(x, Indices{17, 3, 0, 0}).correct.item(), 4) << target;  // row 3 is all ties
+    EXPECT_EQ(cross_entropy(x, Indices{16, 9, 1, 5}).correct.item(), 0) << target;
+    EXPECT_EQ(cross_entropy(x, Indices{17, -1, -1, 1}).correct.item(), 1) << target;
   });
 }
 
@@ -193,7 +193,7 @@ TEST(CrossEntropy, GradientOfARowSumsToZero) {
     double sum = 0;
     for (const float v : gradient(x).values<float>()) sum += v;
     RC_ASSERT(std::abs(sum) < 1e-5);
-    RC_ASSERT(value.sum_negative_log_likelihood >= -1e-6);
+    RC_ASSERT(value.sum_negative_log_likelihood.item() >= -1e-6);
   });
 }
 
@@ -210,10 +210,10 @@ TEST(CrossEntropy, MaskedClassesAndNaN) {
 }
 
 void expect_same(const CrossEntropy& found, const CrossEntropy& expected, double tolerance) {
-  EXPECT_NEAR(found.sum_negative_log_likelihood, expected.sum_negative_log_likelihood,
-              tolerance * expected.sum_negative_log_likelihood);
+  EXPECT_NEAR(found.sum_negative_log_likelihood.item(), expected.sum_negative_log_likelihood.item(),
+              tolerance * expected.sum_negative_log_likelihood.item());
   EXPECT_EQ(found.labels, expected.labels);
-  EXPECT_EQ(found.correct, expected.correct);
+  EXPECT_EQ(found.correct.item(), expected.correct.item());
 }
 
 TEST(CrossEntropy, IsTheSameOnEveryDevice) {

@@ -98,7 +98,14 @@ void expect_tensors_work_on(const Device& device) {
   EXPECT_THROW(on_device.host_bytes(), ShapeError);
   EXPECT_THROW(softmax(on_device).copy_from(x.rows(0, 2)), ShapeError);
   EXPECT_THROW(residual_dropout(x, on_device, {}), ShapeError);
-  EXPECT_DOUBLE_EQ(dispatch(device, [&](auto d) { return sum_of_squares(d, on_device); }), sum_of_squares(Cpu{}, x));
+  const Tensor squares = Tensor::full({1}, 0.5, {DType::f64, device});
+  const std::vector<Tensor> parts = {on_device, on_device.rows(1, 1), on_device.rows(1, 3)};
+  dispatch(device, [&](auto d) { add_squares(d, parts, squares); });
+  const double expected = 0.5 + sum_of_squares(Cpu{}, x) + sum_of_squares(Cpu{}, x.rows(1, 3));
+  EXPECT_NEAR(squares.item(), expected, 1e-14 * expected);
+  const std::vector<Tensor> numbers = {Tensor::from({2}, std::vector<float>{1, -2}, device),
+                                       Tensor::full({}, 2.5, {DType::f64, device}), Tensor::full({1, 1}, 3)};
+  EXPECT_EQ(host_values<double>(joined_numbers(numbers, device)), (std::vector<double>{1, -2, 2.5, 3}));
 }
 
 TEST(PlainDevice, Tensors) {

@@ -17,7 +17,7 @@ TEST(SquaredError, IsTheMeanOrAShareOfTheSum) {
   const Tensor x = Tensor::from({4, 1}, std::vector<double>{1, 2, 3, 4});
   const Tensor target = Tensor::from({4, 1}, std::vector<double>{1, 0, 3.5, 8});
   const SquaredError mean = squared_error(x, target);
-  EXPECT_DOUBLE_EQ(mean.sum, 4 + 0.25 + 16);
+  EXPECT_DOUBLE_EQ(mean.sum.item(), 4 + 0.25 + 16);
   EXPECT_DOUBLE_EQ(mean.loss.item(), 20.25 / 4);
   EXPECT_DOUBLE_EQ(squared_error(x, target, 0.1).loss.item(), 2.025);
 }

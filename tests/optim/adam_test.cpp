@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attune/autograd/graph.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 
@@ -137,16 +138,93 @@ TEST(Adam, LeavesParametersWithoutGradientAsTheyAre) {
   EXPECT_TRUE(same_bits(unused, unused_before));
 }
 
-TEST(Adam, ChangesNothingWhenTheNormIsNotFinite) {
-  Tensor good = leaf(normal({3}, {.seed = 1})), bad = leaf(normal({3}, {.seed = 2}));
-  const Tensor before = good.clone();
-  Adam adam({{"good", &good}, {"bad", &bad}}, {}, 0.9);
-  set_gradient(good, Tensor::full({3}, 1, {.dtype = DType::f64}));
-  set_gradient(bad, Tensor::full({3}, std::numeric_limits<double>::quiet_NaN(), {.dtype = DType::f64}));
-  EXPECT_FALSE(std::isfinite(adam.step(0.1)));
-  EXPECT_TRUE(same_bits(good, before));
-  EXPECT_TRUE(same_bits(adam.states()[0].m, Tensor::zeros({3}, {.dtype = DType::f64})));
-  EXPECT_EQ(adam.steps(), 0);
+// A matrix and a vector on a device, and what Adam keeps of them.
+struct OnDevice {
+  Tensor p, b;
+  Adam adam;
+
+  OnDevice(const Device& device, double clip_norm)
+      : p(leaf(normal({40, 33}, {.dtype = DType::f32, .seed = 1}).to(device))),
+        b(leaf(normal({33}, {.dtype = DType::f32, .seed = 2}).to(device))),
+        adam({{"p", &p}, {"b", &b}}, {.kind = OptimizerKind::adamw, .weight_decay = 0.1, .clip_norm = clip_norm}, 0.9) {
+  }
+  OnDevice(const OnDevice&) = delete;  // Adam has the addresses of its parameters
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  void set_gradients(uint64_t seed) const {
+    set_gradient(p, normal({40, 33}, {.dtype = DType::f32, .seed = seed}).to(p.device()));
+    set_gradient(b, normal({33}, {.dtype = DType::f32, .seed = seed + 1}).to(b.device()));
+  }
+  /// Parameters, and of each the moments and the average, on the CPU.
+  std::vector<Tensor> copies() const {
+    std::vector<Tensor> all = {p.detach(), b.detach()};
+    for (const AdamState& s : adam.states()) all.insert(all.end(), {s.m, s.v, s.average});
+    for (Tensor& x : all) x = x.clone().to(Cpu{});
+    return all;
+  }
+};
+
+std::vector<Tensor> after_three_steps(const Device& device, double clip_norm) {
+  OnDevice on(device, clip_norm);
+  for (const uint64_t seed : {10, 20, 30}) {
+    on.set_gradients(seed);
+    on.adam.step(0.01);
+  }
+  return on.copies();
+}
+
+void expect_same_bits(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i])) << i;
+}
+
+// The norms are near 37.
+TEST(Adam, IsTheSameOnEveryDevice) {
+  for (const double clip_norm : {0.0, 5.0, 1000.0}) {
+    const std::vector<Tensor> expected = after_three_steps(Cpu{}, clip_norm);
+    for (const Device& device : devices_under_test()) {
+      const std::vector<Tensor> found = after_three_steps(device, clip_norm);
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < found.size(); ++i)
+        EXPECT_LT(relative_error(found[i], expected[i]), 1e-5) << i << " with clip_norm = " << clip_norm;
+    }
+  }
+  for (const Device& device : all_devices()) {
+    const std::vector<Tensor> unclipped = after_three_steps(device, 0);
+    expect_same_bits(after_three_steps(device, 1000), unclipped);
+    EXPECT_GT(relative_error(after_three_steps(device, 5)[2], unclipped[2]), 0.5) << "the moment of p";
+  }
+}
+
+// Neither a bad gradient nor a bad number beside the norm leaves a trace in what a good step makes later.
+TEST(Adam, ChangesNothingWhenANumberIsNotFinite) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+  for (const Device& device : all_devices()) {
+    SCOPED_TRACE(device.text());
+    OnDevice on(device, 1), undisturbed(device, 1);
+    const std::vector<Tensor> before = on.copies();
+    for (const double bad : {kNan, kInfinity, -kInfinity}) {
+      on.set_gradients(10);
+      gradient(on.b).rows(7, 8).fill(bad);
+      EXPECT_FALSE(std::isfinite(on.adam.step(0.1)));
+      expect_same_bits(on.copies(), before);
+      on.set_gradients(10);
+      on.adam.start_step(0.1, Tensor::from({3}, std::vector<double>{4, 5, bad}, device));
+      expect_same_bits(on.copies(), before);
+    }
+    EXPECT_EQ(on.adam.steps(), 0);
+
+    undisturbed.set_gradients(10);
+    const Tensor numbers = Tensor::zeros({2}, {DType::f64, device});
+    on.adam.add_squares(numbers.rows(0, 1));
+    on.adam.start_step(0.1, numbers);
+    on.adam.count_step();
+    undisturbed.adam.step(0.1);
+    EXPECT_EQ(on.adam.steps(), 1);
+    const std::vector<Tensor> found = on.copies();
+    expect_same_bits(found, undisturbed.copies());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_FALSE(same_bits(found[i], before[i])) << i;
+  }
 }
 
 TEST(Adam, ContinuesFromStoredStates) {
@@ -189,6 +267,11 @@ TEST(Adam, RefusesNumbersOutOfRange) {
               Adam({{"p", &p}}, {}, -0.5);
             }),
             "moving_average = -0.5: needs a number from 0 to below 1");
+}
+
+TEST(Adam, RefusesParametersOnSeveralDevices) {
+  Tensor a = leaf(Tensor::zeros({2})), b = leaf(Tensor::zeros({2}, {.device = Plain{}}));
+  EXPECT_EQ(message_of<ShapeError>([&] { Adam({{"a", &a}, {"b", &b}}, {}); }), "adam: b is on plain, but a on cpu");
 }
 
 }  // namespace

@@ -54,7 +54,9 @@ Updated update_once(Communicator& communicator, const Device& device, bool shard
   }
   ranks.reduce();
   Updated done;
-  done.squares = ranks.agree({}).squares;
+  const Tensor squares = Tensor::zeros({1}, {DType::f64, device});
+  ranks.add_squares(squares);
+  done.squares = ranks.agree({.squares = squares.item()}).squares;
   done.way = ranks.exchange().text();
   const std::vector<ElementRange> owned = ranks.owned();
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -63,7 +65,7 @@ Updated update_once(Communicator& communicator, const Device& device, bool shard
       if (shard && (at < owned[i].begin || at >= owned[i].end)) sum[static_cast<size_t>(at)] = 0;
     done.gradients.push_back(sum);
   }
-  adam.step(0.1, std::sqrt(done.squares));
+  adam.start_step(0.1, Tensor::from({1}, std::vector{done.squares}, device));
   ranks.share_parameters();
   for (const Tensor& tensor : tensors) done.parameters.push_back(host_values<float>(tensor));
   return done;

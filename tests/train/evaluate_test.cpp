@@ -133,7 +133,7 @@ double nll_of(const DecoderLm& model, const TokenDocuments& documents, int64_t b
   const Window window{first, static_cast<int32_t>(place - first)};
   LanguageModelBatch batch = pack(documents, std::span(&window, 1));
   for (size_t i = 0; i + 1 < batch.labels.size(); ++i) batch.labels[i] = -1;
-  return batch_loss(model, batch, {}).sum_negative_log_likelihood;
+  return batch_loss(model, batch, {}).sum_negative_log_likelihood.item();
 }
 
 TEST(EvaluateLanguageModel, EveryTokenIsPredictedOnceFromItsContext) {

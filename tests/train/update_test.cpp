@@ -13,6 +13,7 @@
 #include "attune/nn/layer_stack.h"
 #include "attune/ops/linear.h"
 #include "attune/tensor/device_error.h"
+#include "attune/tensor/host_view.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/evaluate.h"
 #include "tests/support/devices.h"
@@ -186,7 +187,7 @@ TEST(Update, RDropBringsPredictionsTogether) {
   const auto batches = batches_of(*model, {batch_of(0, 24)});
   const auto divergence = [&] {
     const DropoutScope dropout({.seed = 1, .step = 99});
-    return batches[0].loss({.r_drop = 1}).sum_divergence;
+    return batches[0].loss({.r_drop = 1}).sum_divergence.item();
   };
   const double before = divergence();
   EXPECT_GT(before, 0);
@@ -315,6 +316,46 @@ TEST_F(UpdateOfBadNumbers, NamesTheFirstBadParameterAndChangesNothing) {
   for (const NamedParameter& p : parameters_) EXPECT_FALSE(gradient(*p.tensor).defined()) << p.name;
 }
 
+// The gradients are finite: the step is not made because of the losses alone.
+TEST(Update, NamesTheFirstBadLossAndLeavesNoTrace) {
+  for (const Device& device : all_devices()) {
+    SCOPED_TRACE(device.text());
+    const auto model = small_model(0), undisturbed = small_model(0);
+    for (Transformer* m : {model.get(), undisturbed.get()}) {
+      move_parameters(*m, device);
+      require_gradients(*m);
+    }
+    Adam adam(named_parameters(*model), {.clip_norm = 0.1}, 0.9);
+    Adam undisturbed_adam(named_parameters(*undisturbed), {.clip_norm = 0.1}, 0.9);
+    const std::vector<PackedBatch> packed = {batch_of(0, 8), batch_of(8, 16), batch_of(16, 24)};
+    std::vector<TrainingBatch> batches = batches_of(*model, packed);
+    const auto spoil = [](TrainingBatch& batch, double value) {
+      batch.loss = [value, loss = batch.loss](const CrossEntropyOptions& options) {
+        CrossEntropy bad = loss(options);
+        bad.loss.fill(value);
+        return bad;
+      };
+    };
+    spoil(batches[1], std::numeric_limits<double>::infinity());
+    spoil(batches[2], std::numeric_limits<double>::quiet_NaN());
+    const UpdateInput bad{
+        .batches = batches, .step = 12, .epoch = 3, .first_batch = 40, .learning_rate = 0.01, .device = device};
+    EXPECT_EQ(message_of<NumericError>([&] { update(*model, adam, bad); }),
+              "step 12, epoch 3, batch 41: the loss is inf; all parameters and gradients are finite");
+    EXPECT_EQ(adam.steps(), 0);
+
+    const auto good = batches_of(*model, packed), same = batches_of(*undisturbed, packed);
+    update(*model, adam, {.batches = good, .learning_rate = 0.01, .device = device});
+    update(*undisturbed, undisturbed_adam, {.batches = same, .learning_rate = 0.01, .device = device});
+    EXPECT_EQ(adam.steps(), 1);
+    for (size_t i = 0; i < adam.states().size(); ++i) {
+      const AdamState &a = adam.states()[i], &b = undisturbed_adam.states()[i];
+      EXPECT_EQ(host_values<float>(a.m), host_values<float>(b.m)) << a.name;
+      EXPECT_EQ(host_values<float>(a.average), host_values<float>(b.average)) << a.name;
+    }
+  }
+}
+
 TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
   const Tensor& bias = *parameter("projection.bias").tensor;
   set_gradient(bias, Tensor::full(bias.shape(), std::numeric_limits<double>::infinity()));
@@ -388,8 +429,8 @@ TEST(Evaluate, IsTheMeanOverAllTokensHoweverTheyAreBatched) {
   });
   const CrossEntropy direct = batch_loss(*model, batch_of(0, 24), {.label_smoothing = 0.1});
   EXPECT_NEAR(large.loss, direct.loss.item(), 1e-6);
-  EXPECT_NEAR(large.nll, direct.sum_negative_log_likelihood / static_cast<double>(tokens), 1e-9);
-  EXPECT_DOUBLE_EQ(large.accuracy, static_cast<double>(direct.correct) / static_cast<double>(tokens));
+  EXPECT_NEAR(large.nll, direct.sum_negative_log_likelihood.item() / static_cast<double>(tokens), 1e-9);
+  EXPECT_DOUBLE_EQ(large.accuracy, direct.correct.item() / static_cast<double>(tokens));
   EXPECT_THROW(evaluate(*model, {}, 2), DataError);
 }
 

@@ -121,8 +121,8 @@ void backward(const GuidedAttentionInputs& in, const double* log_sum_exp, double
 
 }  // namespace
 
-double guided_attention_forward(Cpu, const GuidedAttentionInputs& in, const Tensor& log_sum_exp) {
-  return dispatch_floating("guided_attention_loss", in.q.x.dtype(), [&]<class T>(T) {
+void guided_attention_forward(Cpu, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, const Tensor& sum) {
+  *sum.data<double>() = dispatch_floating("guided_attention_loss", in.q.x.dtype(), [&]<class T>(T) {
     return forward<T>(in, {log_sum_exp.data<double>(), static_cast<size_t>(log_sum_exp.numel())});
   });
 }

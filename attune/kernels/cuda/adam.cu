@@ -16,13 +16,12 @@ constexpr int64_t kChunk = 4096;  // elements of a block
 // The arguments in the type of the parameters.
 template <class T>
 struct Numbers {
-  T beta_1, beta_2, epsilon, gradient_scale, rate, root_scale, ema_decay;
+  T beta_1, beta_2, epsilon, rate, root_scale, ema_decay;
 
   Numbers(const AdamStepArguments& a, double decay)
       : beta_1(static_cast<T>(a.beta_1)),
         beta_2(static_cast<T>(a.beta_2)),
         epsilon(static_cast<T>(a.epsilon)),
-        gradient_scale(static_cast<T>(a.gradient_scale)),
         rate(static_cast<T>(a.learning_rate / a.bias_correction_1)),
         root_scale(static_cast<T>(1 / a.bias_correction_2)),
         ema_decay(static_cast<T>(decay)) {}
@@ -39,19 +38,39 @@ struct Entry {
   T keep, l2;
 };
 
+// AdamCondition, in the same arithmetic as on the host.
+struct Condition {
+  const double* numbers;
+  int64_t count;
+  double clip_norm;
+
+  ATTUNE_DEVICE bool holds() const {
+    for (int64_t i = 0; i < count; ++i)
+      if (!(numbers[i] - numbers[i] == 0)) return false;
+    return true;
+  }
+  ATTUNE_DEVICE double gradient_scale() const {
+    const double norm = std::sqrt(numbers[0]);
+    return clip_norm > 0 && norm > clip_norm ? clip_norm / norm : 1;
+  }
+};
+
 template <class T>
 struct AdamSteps {
   static constexpr int kThreads = 256;
   const Entry<T>* entries;
   int64_t entry_count;
+  Condition condition;
   Numbers<T> a;
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    if (!condition.holds()) return;
+    const auto gradient_scale = static_cast<T>(condition.gradient_scale());
     const Entry<T>& of = cuda::entry_of(entries, entry_count, thread.block());
     const int64_t begin = (thread.block() - of.first) * kChunk,
                   end = of.count < begin + kChunk ? of.count : begin + kChunk;
     for (int64_t i = begin + thread.index(); i < end; i += thread.count()) {
-      const T old = of.parameter[i], g = of.l2 * old + of.gradient[i] * a.gradient_scale;
+      const T old = of.parameter[i], g = of.l2 * old + of.gradient[i] * gradient_scale;
       const T first = a.beta_1 * of.m[i] + (1 - a.beta_1) * g;
       const T second = a.beta_2 * of.v[i] + (1 - a.beta_2) * g * g;
       const T next = old * of.keep - a.rate * first / (std::sqrt(second * a.root_scale) + a.epsilon);
@@ -65,8 +84,10 @@ struct AdamSteps {
 
 }  // namespace
 
-void adam_steps(Cuda device, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& a) {
+void adam_steps(Cuda device, std::span<const AdamUpdate> updates, const AdamCondition& condition, double ema_decay,
+                const AdamStepArguments& a) {
   if (updates.empty()) return;
+  const Condition on_device{condition.numbers.data<double>(), condition.numbers.numel(), condition.clip_norm};
   dispatch_floating("adam", updates[0].parameter.dtype(), [&]<class T>(T) {
     std::vector<Entry<T>> entries;
     int64_t blocks = 0, longest = 0;
@@ -81,20 +102,10 @@ void adam_steps(Cuda device, std::span<const AdamUpdate> updates, double ema_dec
     }
     const Tensor table = cuda::structs_on_device<Entry<T>>(device, entries);
     using Kernel = AdamSteps<T>;
-    cuda::launch(device, "adam", {.blocks = blocks, .threads = cuda::threads_for(longest, Kernel::kThreads)},
-                 Kernel{static_cast<const Entry<T>*>(table.raw()), std::ssize(entries), Numbers<T>(a, ema_decay)});
+    cuda::launch(
+        device, "adam", {.blocks = blocks, .threads = cuda::threads_for(longest, Kernel::kThreads)},
+        Kernel{static_cast<const Entry<T>*>(table.raw()), std::ssize(entries), on_device, Numbers<T>(a, ema_decay)});
   });
-}
-
-void adam_step(Cuda device, const AdamTensors& t, double ema_decay, const AdamStepArguments& a) {
-  const AdamUpdate update{.parameter = t.parameter,
-                          .gradient = t.gradient,
-                          .m = t.m,
-                          .v = t.v,
-                          .average = t.average,
-                          .weight_decay = a.weight_decay,
-                          .l2 = a.l2};
-  adam_steps(device, {&update, 1}, ema_decay, a);
 }
 
 }  // namespace attune

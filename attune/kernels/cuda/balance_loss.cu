@@ -34,13 +34,13 @@ struct BalanceLoss {
   const T* scores;
   const T* shares;
   int64_t tokens, experts;
-  double* sum;
+  double* loss;
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     double own = 0;
     for (int64_t t = thread.index(); t < tokens; t += thread.count())
       own += sums_of(scores + t * experts, shares, experts).products;
     own = thread.reduce(own, cuda::Sum{});
-    if (thread.index() == 0) *sum = own;
+    if (thread.index() == 0) *loss = own / static_cast<double>(tokens > 0 ? tokens : 1);
   }
 };
 
@@ -60,17 +60,12 @@ struct BalanceLossGradient {
 
 }  // namespace
 
-double balance_loss_forward(Cuda device, const Tensor& scores, const Tensor& shares) {
+void balance_loss_forward(Cuda device, const Tensor& scores, const Tensor& shares, const Tensor& loss) {
   const int64_t tokens = scores.size(0), experts = scores.size(1);
-  if (tokens == 0) return 0;
-  const Tensor sum = Tensor::empty({1}, {DType::f64, Device(device)});
   dispatch_floating("balance_loss", scores.dtype(), [&]<class T>(T) {
     cuda::launch(device, "balance_loss", {.blocks = 1, .threads = cuda::threads_for(tokens, kLossThreads)},
-                 BalanceLoss<T>{scores.data<T>(), shares.data<T>(), tokens, experts, sum.data<double>()});
+                 BalanceLoss<T>{scores.data<T>(), shares.data<T>(), tokens, experts, loss.data<double>()});
   });
-  double total = 0;
-  cuda::copy_to_host(device, sum.raw(), &total, sizeof(total));
-  return total / static_cast<double>(tokens);
 }
 
 void balance_loss_backward(Cuda device, const Tensor& scores, const Tensor& shares, double factor,

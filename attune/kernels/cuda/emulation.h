@@ -11,6 +11,8 @@
 #include <functional>
 #include <string>
 
+#include "attune/tensor/device.h"
+
 namespace attune::cuda {
 
 class Thread;
@@ -53,6 +55,9 @@ class NoPinnedMemory {
 
 /// Does the copies to devices that are late. All work of a device calls this first.
 void finish_copies();
+
+/// How often the host has waited for a device so far: for a copy to the host, for an event, or for all work.
+uint64_t waits_of(Cuda device);
 
 /// Runs `body` once for each thread of each block. Throws DeviceError, which names the kernel, if threads of a block
 /// wait at different barriers or at one that others never reach, or use more shared memory than there is, or if the

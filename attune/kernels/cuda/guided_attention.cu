@@ -192,25 +192,22 @@ GuidedView<T> view_of(const GuidedAttentionInputs& in, const Tensor& rows, const
 
 }  // namespace
 
-double guided_attention_forward(Cuda device, const GuidedAttentionInputs& in, const Tensor& log_sum_exp) {
+void guided_attention_forward(Cuda device, const GuidedAttentionInputs& in, const Tensor& log_sum_exp,
+                              const Tensor& sum) {
   const GuidedRows work(in);
   const auto count = static_cast<int64_t>(work.rows.size());
   cuda::clear(device, log_sum_exp.raw(), log_sum_exp.bytes());
-  if (count == 0) return 0;
+  if (count == 0) return cuda::clear(device, sum.raw(), sum.bytes());
   const Tensor rows = cuda::structs_on_device<LinkedRow>(device, work.rows);
   const Tensor links = cuda::on_device(device, in.link_keys);
-  const Tensor losses = Tensor::empty({count + 1}, {DType::f64, Device(device)});  // and their sum
-  double* const losses_of_rows = losses.data<double>();
+  const Tensor losses = Tensor::empty({count}, {DType::f64, Device(device)});
   dispatch_floating("guided_attention_loss", in.q.x.dtype(), [&]<class T>(T) {
     using Kernel = GuidedForward<T>;
     cuda::launch(device, "guided_attention_loss", {.blocks = count, .threads = Kernel::kThreads},
-                 Kernel{view_of<T>(in, rows, links), log_sum_exp.data<double>(), losses_of_rows});
+                 Kernel{view_of<T>(in, rows, links), log_sum_exp.data<double>(), losses.data<double>()});
   });
   cuda::launch(device, "guided_attention_loss", {.blocks = 1, .threads = SumOfLosses::kThreads},
-               SumOfLosses{losses_of_rows, count, losses_of_rows + count});
-  double sum = 0;
-  cuda::copy_to_host(device, losses_of_rows + count, &sum, sizeof(sum));
-  return sum;
+               SumOfLosses{losses.data<double>(), count, sum.data<double>()});
 }
 
 void guided_attention_backward(Cuda device, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, double factor,

@@ -37,7 +37,7 @@ struct SquaresOfChunks {
   }
 };
 
-struct SumOfChunks {
+struct AddChunks {
   static constexpr int kThreads = kSumThreads;
   const double* sums;
   int64_t count;
@@ -47,16 +47,15 @@ struct SumOfChunks {
     double sum = 0;
     for (int64_t i = thread.index(); i < count; i += thread.count()) sum += sums[i];
     sum = thread.reduce(sum, cuda::Sum{});
-    if (thread.index() == 0) *total = sum;
+    if (thread.index() == 0) *total += sum;
   }
 };
 
 }  // namespace
 
-double sum_of_squares(Cuda device, std::span<const Tensor> tensors) {
-  if (tensors.empty()) return 0;
-  double total = 0;
-  dispatch_floating("sum_of_squares", tensors[0].dtype(), [&]<class T>(T) {
+void add_squares(Cuda device, std::span<const Tensor> tensors, const Tensor& sum) {
+  if (tensors.empty()) return;
+  dispatch_floating("add_squares", tensors[0].dtype(), [&]<class T>(T) {
     std::vector<Entry<T>> entries;
     int64_t blocks = 0, longest = 0;
     for (const Tensor& x : tensors) {
@@ -66,19 +65,13 @@ double sum_of_squares(Cuda device, std::span<const Tensor> tensors) {
       longest = std::max(longest, x.numel());
     }
     const Tensor table = cuda::structs_on_device<Entry<T>>(device, entries);
-    const Tensor sums = Tensor::empty({blocks + 1}, {DType::f64, Device(device)});
+    const Tensor sums = Tensor::empty({blocks}, {DType::f64, Device(device)});
     double* const parts = sums.data<double>();
-    cuda::launch(device, "sum_of_squares", {.blocks = blocks, .threads = cuda::threads_for(longest, kSumThreads)},
+    cuda::launch(device, "add_squares", {.blocks = blocks, .threads = cuda::threads_for(longest, kSumThreads)},
                  SquaresOfChunks<T>{static_cast<const Entry<T>*>(table.raw()), std::ssize(entries), parts});
-    cuda::launch(device, "sum_of_squares", {.blocks = 1, .threads = cuda::threads_for(blocks, kSumThreads)},
-                 SumOfChunks{parts, blocks, parts + blocks});
-    cuda::copy_to_host(device, parts + blocks, &total, sizeof(total));
+    cuda::launch(device, "add_squares", {.blocks = 1, .threads = cuda::threads_for(blocks, kSumThreads)},
+                 AddChunks{parts, blocks, sum.data<double>()});
   });
-  return total;
-}
-
-double sum_of_squares(Cuda device, const Tensor& x) {
-  return sum_of_squares(device, std::span<const Tensor>(&x, 1));
 }
 
 }  // namespace attune

@@ -77,16 +77,22 @@ std::atomic<int> without_pinned_memory = 0;
 
 thread_local int current = 0;
 
-std::array<std::atomic<uint64_t>, kDevices> work;
+std::array<std::atomic<uint64_t>, kDevices> work, waits;
 
 void count_work(Cuda device) {
   ++work[static_cast<size_t>(device.index)];
+}
+void count_wait(Cuda device) {
+  ++waits[static_cast<size_t>(device.index)];
 }
 
 }  // namespace
 
 uint64_t work_of(Cuda device) {
   return work[static_cast<size_t>(device.index)];
+}
+uint64_t waits_of(Cuda device) {
+  return waits[static_cast<size_t>(device.index)];
 }
 
 void check_device(Cuda device) {
@@ -155,6 +161,7 @@ void copy_from_host(Cuda device, const void* from, void* to, size_t bytes) {
   copy_on_device(device, from, to, bytes);
 }
 void copy_to_host(Cuda device, const void* from, void* to, size_t bytes) {
+  count_wait(device);
   copy_on_device(device, from, to, bytes);
 }
 void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
@@ -163,7 +170,9 @@ void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
   count_work(device);
   if (bytes > 0) std::memmove(to, from, bytes);
 }
-void copy_between(Cuda, const void* from, Cuda to_device, void* to, size_t bytes) {
+void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes) {
+  count_wait(from_device);
+  count_wait(to_device);
   copy_on_device(to_device, from, to, bytes);
 }
 void clear(Cuda device, void* memory, size_t bytes) {
@@ -193,9 +202,10 @@ bool is_done(Cuda, void* event) {
 
 // A late copy leaves some time to the thread that started it: what that thread does too early is then done before the
 // copy.
-void wait(Cuda, void* event) {
+void wait(Cuda device, void* event) {
   const auto* const done = static_cast<std::atomic<bool>*>(event);
   if (*done) return;
+  count_wait(device);
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   {
     const std::lock_guard lock(late_list().mutex);
@@ -231,7 +241,8 @@ void fetch(Cuda, const void* from, void* to, size_t bytes, void* event) {
   late_list().fetched.push_back(copy);
 }
 
-void synchronize(Cuda) {
+void synchronize(Cuda device) {
+  count_wait(device);
   finish_copies();
 }
 

@@ -91,9 +91,9 @@ void backward(const GuidedAttentionInputs& in, const Tensor& log_sum_exp, double
 
 }  // namespace
 
-double guided_attention_forward(Plain, const GuidedAttentionInputs& in, const Tensor& log_sum_exp) {
-  return dispatch_floating("guided_attention_loss", in.q.x.dtype(),
-                           [&]<class T>(T) { return forward<T>(in, log_sum_exp); });
+void guided_attention_forward(Plain, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, const Tensor& sum) {
+  *sum.data<double>() = dispatch_floating("guided_attention_loss", in.q.x.dtype(),
+                                          [&]<class T>(T) { return forward<T>(in, log_sum_exp); });
 }
 
 void guided_attention_backward(Plain, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, double factor,
