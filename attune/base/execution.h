@@ -13,7 +13,7 @@ class Profile;
 struct Bfloat16Copies;  // of parameters, see ops/precision.h
 class AdapterRows;      // see nn/adapter_rows.h
 
-/// The type of the inputs of matrix products with float32 parameters.
+/// The type of the inputs of matrix products with parameters in float32 or bfloat16.
 enum class ProductPrecision { float32, bfloat16 };
 
 /// Dropout masks are a pure function of this and of each Dropout module's number in its model.

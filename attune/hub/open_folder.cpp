@@ -72,6 +72,7 @@ auto load_with(const std::optional<std::filesystem::path>& adapter, const Opened
   if (adapter) {
     read_adapter(*adapter, base, *files.model);
     merge_adapters(*files.model);
+    if (target.weights == LoadedWeights::bfloat16_tensors) round_matrices(*files.model);
     if (are_panels(target.weights))
       make_panels(*files.model, panel_format(target.weights).value_or(WeightFormat::float32));
   }

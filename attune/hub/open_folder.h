@@ -13,9 +13,10 @@ namespace [[gnu::visibility("default")]] attune {
 class HubFolder;
 
 /// What a folder is loaded as for products of this precision on a device: with panels for the CPU; elsewhere as
-/// `mapped`, since other devices read tensors, and panels only where the folder has int8 or int4.
+/// tensors, which other devices read, with panels only where the folder has them.
 inline LoadedWeights weights_for(ProductPrecision precision, const Device& device) {
-  return device.is_host() ? panels_for(precision) : LoadedWeights::mapped;
+  if (device.is_host()) return panels_for(precision);
+  return precision == ProductPrecision::bfloat16 ? LoadedWeights::bfloat16_tensors : LoadedWeights::mapped;
 }
 
 /// A folder whose config.json has been read, so that it is read once to ask what the folder is and to load it. A folder

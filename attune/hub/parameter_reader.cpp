@@ -1,44 +1,29 @@
 #include "attune/hub/parameter_reader.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "attune/nn/adjacent_runs.h"
+#include "attune/nn/parameter_uses.h"
+#include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
 
-// The addresses of parameters by what reads them: modules may share a parameter and read it in different ways.
-class Uses final : public Visitor {
- public:
-  explicit Uses(Module& module) { module.visit(*this); }
-  /// Whether nothing but products and lookups reads it.
-  bool is_matrix(const Tensor& parameter) const { return !by_element_.contains(parameter.address()); }
-  /// The same, and a product does.
-  bool is_multiplied_alone(const Tensor& parameter) const {
-    return is_matrix(parameter) && multiplied_.contains(parameter.address());
+// Where the values of parameters go that are adjacent since they are one product, as queries, keys and values are: by
+// name. `narrow`: in bfloat16 where products alone read them.
+std::map<std::string, Tensor> adjacent_places(Module& module, bool narrow) {
+  const ParameterUses uses(module);
+  std::vector<NamedParameter> rounded, others;
+  for (const auto& run : adjacent_runs(named_parameters(module))) {
+    if (run.size() == 1) continue;
+    for (const NamedParameter& p : run) (narrow && uses.is_multiplied_alone(*p.tensor) ? rounded : others).push_back(p);
   }
-
- protected:
-  void on_parameter(const std::string&, Parameter& p) override {
-    if (p.use == ParameterUse::product) multiplied_.insert(p.tensor.address());
-    if (p.use != ParameterUse::product && p.use != ParameterUse::lookup) by_element_.insert(p.tensor.address());
-  }
-
- private:
-  std::set<const void*> multiplied_, by_element_;
-};
-
-// The addresses of parameters of one memory block: queries, keys and values are one product, so they have to stay
-// adjacent.
-std::set<const void*> adjacent_parameters(Module& module) {
-  std::set<const void*> adjacent;
-  for (const auto& run : adjacent_runs(named_parameters(module)))
-    if (run.size() > 1)
-      for (const NamedParameter& p : run) adjacent.insert(p.tensor->address());
-  return adjacent;
+  auto places =
+      made_of_runs(rounded, [](const Tensor& run) { return Tensor::empty(run.shape(), {.dtype = DType::bf16}); });
+  for (const NamedParameter& p : others) places.emplace(p.name, p.tensor->detach());
+  return places;
 }
 
 bool is_transposed(const FoundParameter& p) {
@@ -93,7 +78,7 @@ void with_type_of(const Tensor& x, F&& f) {
 ParameterReader::ParameterReader(Module& module, std::vector<FoundParameter> found, const HubTensors& tensors,
                                  LoadedWeights weights)
     : module_(module), tensors_(tensors), weights_(weights) {
-  const Uses uses(module);
+  const ParameterUses uses(module);
   for (FoundParameter& p : found) {
     const Tensor& own = *p.parameter.tensor;
     const bool stays_bfloat16 =
@@ -157,14 +142,14 @@ Tensor ParameterReader::values_of(const Wanted& p) {
 }
 
 void ParameterReader::fill() {
-  const std::set<const void*> adjacent =
-      weights_ == LoadedWeights::mapped ? adjacent_parameters(module_) : std::set<const void*>{};
+  const bool narrow = weights_ == LoadedWeights::bfloat16_tensors;
   std::map<std::string, Tensor> replacing;
+  if (narrow || weights_ == LoadedWeights::mapped) replacing = adjacent_places(module_, narrow);
   for (const Wanted& p : wanted_) {
     const Tensor& own = *p.found.parameter.tensor;
-    if (adjacent.contains(own.address())) {
-      const Tensor values = values_of(p);
-      own.copy_from(values);
+    if (const auto place = replacing.find(p.found.parameter.name); place != replacing.end()) {
+      const Tensor values = values_of(p), &to = place->second;
+      to.copy_from(to.dtype() == DType::bf16 ? to_bfloat16(values) : to_float32(values));
       tensors_.release_pages(values);
     } else if (p.later) {
       const bool widened = p.storage == Bfloat16::widened;

@@ -34,6 +34,7 @@ Device place_model(Module& model, const std::optional<Device>& device, ProductPr
   if (before != after && !adapters.empty())
     fail<ConfigError>("device {}: the model with its adapters to choose from is on {}; load the folder with the device",
                       after.text(), before.text());
+  if (!after.is_host() && precision == ProductPrecision::bfloat16) round_matrices(model);  // half as much to move
   if (before != after) move_parameters(model, after);
   ensure_panels(model, panel_format(precision));
   return after;

@@ -138,6 +138,7 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     map_parameters(reader, *model, named_parameters(*model), {});
     if (are_panels(weights))
       make_panels(*model, made, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
+    if (weights == LoadedWeights::bfloat16_tensors) round_matrices(*model);
   }
   return model;
 }

@@ -113,18 +113,23 @@ void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& mod
 ///                     panels leave memory until embeddings read rows of them
 ///   bfloat16_panels   as `panels`, all panels in bfloat16 (float32 is rounded), for ProductPrecision::bfloat16. A
 ///                     folder with panels of another type is refused
+///   bfloat16_tensors  for ProductPrecision::bfloat16 on devices that read tensors, see round_matrices(): bfloat16
+///   where
+///                     products alone read a matrix, or products and lookups; the rest as `mapped`. A folder with
+///                     panels of another type is refused
 ///   int8_panels       as `panels`, all panels in int8, for a model that is trained by adapters alone
 ///   stored            as `mapped`, for conversion to panels
-/// All but `mapped` keep bfloat16 matrices of a hub folder in bfloat16. A product can read such a matrix only as
-/// panels.
-enum class LoadedWeights { mapped, panels, bfloat16_panels, int8_panels, stored };
+/// All but `mapped` keep bfloat16 matrices of a hub folder in bfloat16.
+enum class LoadedWeights { mapped, panels, bfloat16_panels, bfloat16_tensors, int8_panels, stored };
 
 inline bool are_panels(LoadedWeights weights) {
-  return weights != LoadedWeights::mapped && weights != LoadedWeights::stored;
+  return weights == LoadedWeights::panels || weights == LoadedWeights::bfloat16_panels ||
+         weights == LoadedWeights::int8_panels;
 }
-/// The format of the panels, or none: that of the matrices.
+/// The format of the panels, also of those that a folder has; none: that of the matrices, or of the folder.
 inline std::optional<WeightFormat> panel_format(LoadedWeights weights) {
-  if (weights == LoadedWeights::bfloat16_panels) return WeightFormat::bfloat16;
+  if (weights == LoadedWeights::bfloat16_panels || weights == LoadedWeights::bfloat16_tensors)
+    return WeightFormat::bfloat16;
   if (weights == LoadedWeights::int8_panels) return WeightFormat::int8;
   return std::nullopt;
 }

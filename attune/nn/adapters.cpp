@@ -10,6 +10,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/glob.h"
 #include "attune/ops/panel_weight.h"
+#include "attune/ops/precision.h"
 #include "attune/ops/residual.h"
 
 namespace attune {
@@ -129,7 +130,7 @@ Parameter with_adapter(const Parameter& weight, const Adapter& adapter) {
     fail<ConfigError>("an adapter cannot be added to a weight that is there as panels alone");
   const NoGrad no_grad;
   Parameter sum = weight;
-  sum.tensor = weight.quantised ? weight.quantised->to_matrix() : weight.tensor.detach();
+  sum.tensor = weight.quantised ? weight.quantised->to_matrix() : for_sums(weight.tensor.detach());
   if (adapter.there()) sum.tensor = residual_dropout(sum.tensor, adapter.product());
   sum.panels.reset();
   sum.quantised.reset();

@@ -26,4 +26,24 @@ std::vector<std::vector<NamedParameter>> adjacent_runs(const std::vector<NamedPa
   return runs;
 }
 
+std::map<std::string, Tensor> made_of_runs(const std::vector<NamedParameter>& parameters,
+                                           const std::function<Tensor(const Tensor& run)>& make) {
+  std::map<std::string, Tensor> made;
+  for (const std::vector<NamedParameter>& run : adjacent_runs(parameters)) {
+    if (run.size() == 1) {  // may be a scalar, which has no rows
+      made.emplace(run.front().name, make(run.front().tensor->detach()));
+      continue;
+    }
+    std::vector<Tensor> parts;
+    for (const NamedParameter& p : run) parts.push_back(*p.tensor);
+    const Tensor all = make(Tensor::joined(parts));
+    int64_t row = 0;
+    for (const NamedParameter& p : run) {
+      made.emplace(p.name, all.rows(row, row + p.tensor->size(0)));
+      row += p.tensor->size(0);
+    }
+  }
+  return made;
+}
+
 }  // namespace attune

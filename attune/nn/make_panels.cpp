@@ -9,6 +9,9 @@
 
 #include "attune/base/fail.h"
 #include "attune/nn/adapters.h"
+#include "attune/nn/adjacent_runs.h"
+#include "attune/nn/parameter_uses.h"
+#include "attune/ops/precision.h"
 
 namespace attune {
 namespace {
@@ -67,8 +70,7 @@ bool is_multiplied(const Parameter& p) {
 }
 
 bool may_have_panels(const Source& s) {
-  const DType type = s.parameter->dtype();
-  return is_multiplied(*s.parameter) && s.has_values() && (type == DType::f32 || type == DType::bf16);
+  return is_multiplied(*s.parameter) && s.has_values() && s.parameter->dtype() == DType::f32;
 }
 
 // Panels serve the caches of processors: other devices read float32 and bfloat16 as tensors.
@@ -77,7 +79,8 @@ bool gets_panels(const Source& s, std::optional<WeightFormat> format, const std:
 }
 
 WeightFormat format_of(const Source& s) {
-  return s.parameter->dtype() == DType::bf16 ? WeightFormat::bfloat16 : WeightFormat::float32;
+  const Tensor& tensor = s.parameter->tensor;
+  return tensor.defined() && tensor.dtype() == DType::bf16 ? WeightFormat::bfloat16 : WeightFormat::float32;
 }
 
 // Makes the panels of the parameters that products read. The key is the address: parameters that share memory share
@@ -128,6 +131,19 @@ void ensure_panels(Module& module, std::optional<WeightFormat> format) {
         return gets_panels({.parameter = p}, format, std::nullopt) && !p->panels;
       }))
     make_panels(module, format);
+}
+
+void round_matrices(Module& module) {
+  const ParameterUses uses(module);
+  std::vector<NamedParameter> matrices;
+  for (const NamedParameter& p : named_parameters(module))
+    if (p.tensor->dtype() == DType::f32 && uses.is_multiplied_alone(*p.tensor)) matrices.push_back(p);
+  if (matrices.empty()) return;
+  const auto rounded = made_of_runs(matrices, [](const Tensor& run) { return to_bfloat16(run); });
+  replace_parameters(module, [&](const NamedParameter& p) {
+    const auto found = rounded.find(p.name);
+    return found == rounded.end() ? Tensor{} : found->second;
+  });
 }
 
 void keep_panels_alone(Module& module) {

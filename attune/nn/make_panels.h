@@ -35,6 +35,12 @@ inline std::optional<WeightFormat> panel_format(ProductPrecision precision) {
   return std::nullopt;
 }
 
+/// For products in bfloat16 on a device that reads tensors: rounds to bfloat16 what products alone read, or products
+/// and lookups, so that products do not round it each time. What is adjacent stays adjacent. All else stays as it is,
+/// and so does what is read by element too, as the decompressions of latent attention are. Drops panels of what has a
+/// tensor.
+void round_matrices(Module& module);
+
 /// Removes the tensors that only products and lookups read, where there are panels. An embedding whose table is also a
 /// product's then reads the panels, so that the matrix is in memory once.
 void keep_panels_alone(Module& module);

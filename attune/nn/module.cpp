@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/random.h"
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/checkpointed_layer.h"
@@ -192,6 +193,9 @@ void replace_parameters(Module& module, const std::function<Tensor(const NamedPa
 }
 
 void require_gradients(Module& module) {
+  for (const NamedParameter& p : trained_parameters(module))
+    if (p.tensor->dtype() == DType::bf16)
+      fail<ShapeError>("require_gradients: {} is bfloat16, for inference alone; training needs float32", p.name);
   replace(module, [](const std::string&, const Parameter& parameter) {
     Tensor leaf = parameter.tensor.detach();
     if (parameter.trained) require_gradient(leaf);
@@ -201,21 +205,7 @@ void require_gradients(Module& module) {
 
 // What is one product stays adjacent, so that nothing has to be copied together for it.
 void move_parameters(Module& module, const Device& device) {
-  std::map<std::string, Tensor> moved;
-  for (const std::vector<NamedParameter>& run : adjacent_runs(named_parameters(module))) {
-    std::vector<Tensor> parts;
-    for (const NamedParameter& p : run) parts.push_back(*p.tensor);
-    if (parts.size() == 1) {
-      moved.emplace(run.front().name, parts.front().detach().to(device));
-      continue;
-    }
-    const Tensor all = Tensor::joined(parts).to(device);
-    int64_t row = 0;
-    for (const NamedParameter& p : run) {
-      moved.emplace(p.name, all.rows(row, row + p.tensor->size(0)));
-      row += p.tensor->size(0);
-    }
-  }
+  const auto moved = made_of_runs(named_parameters(module), [&](const Tensor& run) { return run.to(device); });
   replace_parameters(module, [&](const NamedParameter& parameter) { return moved.at(parameter.name); });
   MatrixMover mover(device);
   module.visit(mover);

@@ -18,7 +18,7 @@ enum class ParameterUse {
 
 /// A tensor that training changes and model files store.
 struct Parameter {
-  Tensor tensor = {};  // undefined if there are only panels
+  Tensor tensor = {};  // undefined if there are only panels; may be bfloat16 in models that are used
   ParameterUse use = ParameterUse::elements;
   bool trained = true;  // false: require_gradients() leaves it out
   /// The matrix laid out for products and lookups of inference, or null. Panels do not follow changes of the tensor, so
@@ -29,8 +29,8 @@ struct Parameter {
   std::shared_ptr<const PanelWeight> quantised = {};
 
   bool defined() const { return tensor.defined() || panels != nullptr || quantised != nullptr; }
-  /// The dtype of computations with this parameter.
-  DType dtype() const { return tensor.defined() ? tensor.dtype() : DType::f32; }
+  /// The dtype of what is computed with this parameter: float32, or float64 where it is.
+  DType dtype() const { return tensor.defined() && tensor.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 };
 
 }  // namespace attune

@@ -259,12 +259,14 @@ Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
   return with_adapters(segment_linear(x, offsets, parameters, bf16_output && !any));
 }
 
-// In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.
+// In a tensor the numbers of an output are adjacent, in panels they are not. In float32 both give the same bits.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
-  const bool rows_lie_together = p.weight.tensor.defined() && p.weight.tensor.dtype() != DType::bf16 &&
-                                 (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
-  const Tensor y = rows_lie_together ? linear_columns(x, p.weight.tensor, p.bias.tensor, columns)
-                                     : panel_linear_columns(for_panels(x), *p.weight.panels, p.bias.tensor, columns);
+  const auto& panels = p.weight.panels;
+  const Tensor& tensor = p.weight.tensor;
+  const bool both_float32 =
+      panels && panels->format() == WeightFormat::float32 && tensor.defined() && tensor.dtype() == DType::f32;
+  const Tensor y = !panels || both_float32 ? linear_columns(x, tensor, p.bias.tensor, columns)
+                                           : panel_linear_columns(for_panels(x), *panels, p.bias.tensor, columns);
   if (!p.adapter->there()) return y;
   return residual_dropout(y, linear_columns(p.adapter->down(x), p.adapter->b(), {}, columns));
 }
@@ -277,7 +279,7 @@ CrossEntropy projection_loss(const Tensor& x, const Projection& p, const Indices
   if (parameters.quantised == nullptr)
     return linear_cross_entropy(x, parameters.weight, parameters.bias, labels, options);
   const ExecutionScope once([](Execution& e) { e.bfloat16_copies.reset(); });  // what is widened is for this product
-  return linear_cross_entropy(x, weight_of(parameters, x), parameters.bias, labels, options);
+  return linear_cross_entropy(x, weight_of(parameters, x.dtype()), parameters.bias, labels, options);
 }
 
 }  // namespace attune

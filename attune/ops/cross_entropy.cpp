@@ -121,7 +121,8 @@ Pieces make_pieces(const LinearInputs& in, int64_t rows) {
   const auto& [x, weight, bias] = in;
   const Shape shape{rows, weight.size(0)};
   const Tensor logits = Tensor::empty(shape, {x.dtype(), x.device()});
-  if (!bfloat16_products() || x.dtype() != DType::f32) return {x, weight, bias, logits, logits};
+  if (!bfloat16_products() || x.dtype() != DType::f32)
+    return {x, x.dtype() == DType::f32 ? to_float32(weight) : weight, bias, logits, logits};
   return {to_bfloat16(x), stacked_in_bfloat16({&weight, 1}), bias, logits,
           Tensor::empty(shape, {DType::bf16, x.device()})};
 }
@@ -176,11 +177,12 @@ void run_piece(D device, const Pieces& in, const Piece& piece, double scale, con
 void check_linear(const LinearInputs& in) {
   constexpr std::string_view op = "linear_cross_entropy";
   const auto& [x, weight, bias] = in;
+  const bool narrow = x.dtype() == DType::f32 && weight.dtype() == DType::bf16;
   if (!x.defined() || !weight.defined() || x.rank() != 2 || weight.rank() != 2 || x.size(1) != weight.size(1) ||
-      x.dtype() != weight.dtype())
+      (x.dtype() != weight.dtype() && !narrow))
     fail<ShapeError>("{}: input {} {} does not fit the weight {} {}", op, name_of(x.dtype()), x.shape().text(),
                      name_of(weight.dtype()), weight.shape().text());
-  if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0) || bias.dtype() != weight.dtype()))
+  if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0) || bias.dtype() != x.dtype()))
     fail<ShapeError>("{}: weight {} {} does not fit the bias {} {}", op, name_of(weight.dtype()), weight.shape().text(),
                      name_of(bias.dtype()), bias.shape().text());
   if (!is_floating(x.dtype())) refuse_dtype(op, x.dtype());

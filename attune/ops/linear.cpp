@@ -85,11 +85,13 @@ bool is_quantised(std::span<const LinearParameters> parameters) {
   return std::ranges::any_of(parameters, [](const LinearParameters& p) { return p.quantised != nullptr; });
 }
 
-// The weights of up to kMostSideBySide parameters as one tensor, as the product reads it. Copies in bfloat16 are kept,
-// but not of what is widened for one product.
+// The weights of up to kMostSideBySide parameters as one tensor, as the product reads it. Copies in bfloat16 of float32
+// weights are kept, but not of what is widened for one product.
 Tensor stacked_weights(const Tensor& x, std::span<const LinearParameters> parameters, bool bf16) {
   std::array<Tensor, kMostSideBySide> weights;
-  std::ranges::transform(parameters, weights.begin(), [&](const LinearParameters& p) { return weight_of(p, x); });
+  const DType products = bf16 ? DType::bf16 : x.dtype();
+  std::ranges::transform(parameters, weights.begin(),
+                         [&](const LinearParameters& p) { return weight_of(p, products); });
   const auto all = std::span(weights).first(parameters.size());
   if (!bf16) return stacked(all);
   return is_quantised(parameters) ? to_bfloat16(stacked(all)) : stacked_in_bfloat16(all);
@@ -129,9 +131,9 @@ struct Stack {
   Tensor weight, bias;  // of the product
 };
 
-// Whether products of x with float32 parameters take bfloat16.
-bool takes_bfloat16(const Tensor& x, DType parameters) {
-  return x.dtype() == DType::bf16 || (bfloat16_products() && parameters == DType::f32);
+// Whether products of x take bfloat16.
+bool takes_bfloat16(const Tensor& x) {
+  return x.dtype() == DType::bf16 || (bfloat16_products() && x.dtype() == DType::f32);
 }
 
 Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
@@ -146,8 +148,7 @@ Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
     stack.biases[stack.count] = p.bias;
     stack.sizes[stack.count++] = p.quantised ? p.quantised->out() : p.weight.size(0);
   }
-  const DType type = is_quantised(parameters) ? x.dtype() : parameters[0].weight.dtype();
-  stack.weight = stacked_weights(x, parameters, takes_bfloat16(x, type));
+  stack.weight = stacked_weights(x, parameters, takes_bfloat16(x));
   if (parameters[0].bias.defined()) stack.bias = stacked(std::span(stack.biases).first(stack.count));
   return stack;
 }
@@ -164,10 +165,10 @@ void split_rows(const Tensor& gradient, const std::array<int64_t, kMostSideBySid
 
 }  // namespace
 
-Tensor weight_of(const LinearParameters& parameters, const Tensor& x) {
-  if (!parameters.quantised) return parameters.weight;
+Tensor weight_of(const LinearParameters& parameters, DType products) {
+  if (!parameters.quantised) return products == DType::f32 ? for_sums(parameters.weight) : parameters.weight;
   const Tensor matrix = parameters.quantised->to_matrix();
-  return x.dtype() == DType::f64 ? matrix.to(DType::f64) : matrix;
+  return products == DType::f64 ? matrix.to(DType::f64) : matrix;
 }
 
 Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearOptions& options) {
@@ -176,7 +177,7 @@ Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearO
   check_dropout("linear", options.dropout);
   const Tensor& weight = parameters.weight;
   const Tensor& bias = parameters.bias;
-  const bool bf16 = takes_bfloat16(x, parameters.quantised ? x.dtype() : weight.dtype());
+  const bool bf16 = takes_bfloat16(x);
   const bool recording = is_recording({x, weight, bias});
   const Activation activation = options.activation;
   // The gradient of every activation but ReLU needs the activation's input. If recorded, the activation is therefore a

@@ -22,7 +22,8 @@ struct LinearOptions {
 ///   x [..., in]   weight [out, in]   bias [out] or undefined
 ///   returns [..., out]
 /// If bfloat16_products(), a float32 weight is rounded to bfloat16 for the product, and so is x unless it is bfloat16.
-/// Differentiable in x, weight and bias. Throws ShapeError.
+/// Else, with a float32 x, a bfloat16 weight is widened for the product. Differentiable in x, weight and bias, but for
+/// a bfloat16 weight: only models that are used have some. Throws ShapeError.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Activation activation = Activation::none);
 
@@ -38,8 +39,9 @@ struct LinearParameters {
 /// linear(), with the weight in either place.
 Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearOptions& options);
 
-/// The widened matrix of quantised parameters, in the type that products with x need; else their weight.
-Tensor weight_of(const LinearParameters& parameters, const Tensor& x);
+/// The matrix for a product with inputs of type `products`: widened where it is quantised, or bfloat16 and the product
+/// float32; else the weight, which is still to be rounded where it is float32 and the product bfloat16.
+Tensor weight_of(const LinearParameters& parameters, DType products);
 
 /// linear(x, weight_i, bias_i) for 1 to 3 pairs of weight and bias, in one product.
 ///   x [..., in]   returns [..., sum of out_i], the results side by side

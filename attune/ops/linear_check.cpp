@@ -5,6 +5,15 @@
 #include "attune/ops/rows.h"
 
 namespace attune {
+namespace {
+
+// float32 and bfloat16 may stand beside each other: which of them the product reads is its precision.
+bool fit(DType x, DType weight) {
+  const auto is_narrow = [](DType type) { return type == DType::f32 || type == DType::bf16; };
+  return x == weight || (is_narrow(x) && is_narrow(weight));
+}
+
+}  // namespace
 
 void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() < 1 || weight.rank() != 2)
@@ -16,7 +25,7 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0)))
     fail<ShapeError>("linear: weight {} gives {} columns but bias has shape {}", weight.shape().text(), weight.size(0),
                      bias.shape().text());
-  if (x.dtype() != weight.dtype() && !(x.dtype() == DType::bf16 && weight.dtype() == DType::f32))
+  if (!fit(x.dtype(), weight.dtype()))
     fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
   if (weight.dtype() != DType::bf16 && !is_floating(weight.dtype())) refuse_dtype("linear", weight.dtype());
   check_device("linear", x, {weight, bias});

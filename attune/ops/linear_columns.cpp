@@ -5,6 +5,7 @@
 #include "attune/base/fail.h"
 #include "attune/kernels/linear_columns.h"
 #include "attune/ops/column_groups.h"
+#include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 #include "attune/tensor/dispatch.h"
 
@@ -14,7 +15,8 @@ namespace {
 using Columns = std::span<const std::span<const int32_t>>;
 
 void check(const Tensor& x, const Tensor& weight, const Tensor& bias, Columns columns) {
-  if (x.rank() != 2 || weight.rank() != 2 || x.size(1) != weight.size(1) || x.dtype() != weight.dtype())
+  const bool narrow = x.dtype() == DType::f32 && weight.dtype() == DType::bf16;
+  if (x.rank() != 2 || weight.rank() != 2 || x.size(1) != weight.size(1) || (x.dtype() != weight.dtype() && !narrow))
     fail<ShapeError>("linear_columns: x {} {} does not fit weight {} {}", name_of(x.dtype()), x.shape().text(),
                      name_of(weight.dtype()), weight.shape().text());
   if (bias.defined() && (bias.shape() != Shape({weight.size(0)}) || bias.dtype() != x.dtype()))
@@ -38,7 +40,9 @@ Tensor linear_columns(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const std::vector<ColumnGroup> groups = group_columns(columns);
   for (const ColumnGroup& group : groups) check(group, weight);
   const Tensor y = Tensor::empty({x.size(0), longest_list(groups)}, {x.dtype(), x.device()});
-  dispatch(x.device(), [&](auto device) { linear_columns(device, x, weight, bias, groups, y); });
+  const bool rounds = weight.dtype() == DType::bf16 && bfloat16_products();
+  const Tensor read = rounds ? to_float32(to_bfloat16(x)) : x;
+  dispatch(x.device(), [&](auto device) { linear_columns(device, read, weight, bias, groups, y); });
   return y;
 }
 

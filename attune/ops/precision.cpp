@@ -1,5 +1,6 @@
 #include "attune/ops/precision.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -81,7 +82,8 @@ Tensor for_sums(const Tensor& x) {
 
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
   const auto& kept = execution().bfloat16_copies;
-  if (!bfloat16_products() || !kept) return convert(parameters);
+  const bool rounds = std::ranges::any_of(parameters, [](const Tensor& p) { return p.dtype() == DType::f32; });
+  if (!bfloat16_products() || !kept || !rounds) return convert(parameters);
   std::vector<std::pair<const void*, int64_t>> stack;
   for (const Tensor& parameter : parameters) stack.emplace_back(parameter.address(), parameter.numel());
   const std::lock_guard lock(kept->mutex);

@@ -13,7 +13,7 @@ namespace [[gnu::visibility("default")]] attune {
 /// Sets Execution::precision while it lives. With bfloat16, products with float32 parameters on this thread take
 /// bfloat16: `linear` and `linear_cross_entropy`. They also keep bfloat16 tensors for the gradient, and their backward
 /// uses these on any thread. Each parameter is converted once; its copy is kept until the outermost scope ends, so
-/// parameters may not change meanwhile.
+/// parameters may not change meanwhile. Parameters that are bfloat16 are read as they are.
 class ProductPrecisionScope {
  public:
   explicit ProductPrecisionScope(ProductPrecision precision);
@@ -36,7 +36,9 @@ Tensor for_products(const Tensor& x);
 /// A bfloat16 x in float32, for sums that need it; else x. Differentiable.
 Tensor for_sums(const Tensor& x);
 
-/// The parameters of several products stacked in one bfloat16 tensor, which is kept while bfloat16_products().
+/// The parameters of several products stacked in one bfloat16 tensor. That of float32 parameters is kept while
+/// bfloat16_products(). Those that are bfloat16 are not copied if they are adjacent (Tensor::joined); else their copy
+/// is not kept, so that no second one of a whole model comes to be in memory.
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters);
 
 }  // namespace attune

@@ -37,7 +37,7 @@ int64_t out_of(const LinearParameters& p) {
 
 // As the product with x reads it; what is quantised is widened for this product.
 Tensor read_weight(const Tensor& x, const LinearParameters& p) {
-  const Tensor weight = weight_of(p, x);
+  const Tensor weight = weight_of(p, x.dtype());
   return x.dtype() == DType::bf16 ? to_bfloat16(weight) : weight;
 }
 

@@ -2,10 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "attune/hub/hub_folder.h"
+#include "attune/models/build.h"
+#include "attune/nn/adjacent_runs.h"
+#include "attune/nn/parameter_uses.h"
 #include "attune/ops/precision.h"
+#include "attune/ops/precision_choice.h"
 #include "tests/hub/hub_model.h"
 #include "tests/hub/model_outputs.h"
+#include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -63,6 +70,39 @@ TEST_P(HubStorage, Bfloat16StaysBfloat16AndIsThereOnce) {
   EXPECT_EQ(of_tensors.bfloat16, of_panels.bfloat16);
   EXPECT_GT(hub_->bfloat16_count(), 0);
   for (const NamedParameter& p : named_parameters(*wide)) EXPECT_EQ(p.tensor->dtype(), DType::f32) << p.name;
+}
+
+// On a device that reads tensors: in either precision of the products the results are those of float32 tensors, to the
+// bit, since these have the numbers of the file.
+TEST_P(HubStorage, Bfloat16StaysBfloat16OnOtherDevices) {
+  for (const Device& device : devices_under_test()) {
+    const std::unique_ptr<Module> wide = hub_->load(LoadedWeights::mapped),
+                                  narrow = hub_->load(LoadedWeights::bfloat16_tensors),
+                                  built = build_without_values(hub_->config());
+    EXPECT_EQ(Storage(*narrow).bfloat16, Storage(*hub_->load(LoadedWeights::stored)).bfloat16);
+    for (Module* module : {wide.get(), narrow.get()}) move_parameters(*module, device);
+    std::map<std::string, Tensor> tensors;
+    for (const NamedParameter& p : named_parameters(*narrow)) tensors.emplace(p.name, *p.tensor);
+    for (const auto& run : adjacent_runs(named_parameters(*built))) {
+      std::vector<Tensor> parts;
+      for (const NamedParameter& p : run) parts.push_back(tensors.at(p.name));
+      EXPECT_TRUE(run.size() == 1 || Tensor::joined(parts).defined()) << run.front().name << ": is one product";
+    }
+    for (const ProductPrecision precision : {ProductPrecision::bfloat16, ProductPrecision::float32}) {
+      const ProductPrecisionScope scope(precision);
+      EXPECT_EQ(model_outputs(*narrow, packed(kTexts)), model_outputs(*wide, packed(kTexts))) << enum_name(precision);
+    }
+  }
+}
+
+// What a folder has in float32 is rounded, but for tables that lookups alone read.
+TEST_P(HubStorage, Float32IsRoundedForOtherDevices) {
+  const HubFolder hub(hub_models() / GetParam());
+  if (hub.bfloat16_count() > 0) GTEST_SKIP() << "has bfloat16, where lookups read it too";
+  const std::unique_ptr<Module> narrow = hub.load(LoadedWeights::bfloat16_tensors);
+  const ParameterUses uses(*narrow);
+  for (const NamedParameter& p : named_parameters(*narrow))
+    EXPECT_EQ(p.tensor->dtype(), uses.is_multiplied_alone(*p.tensor) ? DType::bf16 : DType::f32) << p.name;
 }
 
 // Of products with float32 weights that are rounded too.

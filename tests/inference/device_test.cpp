@@ -141,9 +141,89 @@ TEST_F(OnDevice, ClassifiesAndEmbeds) {
       for (size_t i = 0; i < text.size(); ++i)
         EXPECT_NEAR(found[i].labels[0].probability, labels[i].labels[0].probability, tolerance);
     }
-    const auto found = Embedder::load(*folder_ / "classifier", ProductPrecision::float32, device).embed(text);
-    for (size_t i = 0; i < text.size(); ++i)
-      for (size_t c = 0; c < vectors[i].size(); ++c) EXPECT_NEAR(found[i][c], vectors[i][c], 1e-4);
+    for (const ProductPrecision precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+      const auto found = Embedder::load(*folder_ / "classifier", precision, device).embed(text);
+      for (size_t i = 0; i < text.size(); ++i)
+        for (size_t c = 0; c < vectors[i].size(); ++c)
+          EXPECT_NEAR(found[i][c], vectors[i][c], precision == ProductPrecision::float32 ? 1e-4 : 0.15);
+    }
+  }
+}
+
+// Checks that what products alone read is bfloat16 on the device, and nothing else; of a model that shares no table.
+class Bfloat16Tensors final : public Visitor {
+ public:
+  explicit Bfloat16Tensors(Module& model, const Device& device) : device_(device) { model.visit(*this); }
+  int64_t found = 0;
+
+ protected:
+  void on_parameter(const std::string& path, Parameter& p) override {
+    if (!p.defined()) return;
+    EXPECT_EQ(p.tensor.device(), device_) << path;
+    EXPECT_EQ(p.panels, nullptr) << path;
+    EXPECT_EQ(p.tensor.dtype() == DType::bf16, p.use == ParameterUse::product) << path;
+    if (p.tensor.dtype() == DType::bf16) ++found;
+  }
+
+ private:
+  Device device_;
+};
+
+// However the model comes to the device: as a folder for it, as one that was read in float32, or from memory.
+TEST_F(OnDevice, HasMatricesInBfloat16) {
+  for (const Device& device : devices_under_test()) {
+    const SchedulerOptions options{.precision = ProductPrecision::bfloat16, .device = device};
+    const OpenedFolder folder(*folder_ / "translator");
+    const ModelFolder files = folder.load_model(weights_for(options.precision, device), {}, device);
+    EXPECT_GT(Bfloat16Tensors(*files.model, device).found, 0);
+    ModelFolder later = folder.load_model();
+    place_model(*later.model, device, options.precision);
+    EXPECT_GT(Bfloat16Tensors(*later.model, device).found, 0);
+
+    const Translator loaded = Translator::load(folder.path(), options);
+    const auto expected = loaded.translate(some_text(), search(loaded));
+    const Translator read_wide(folder.load_model(LoadedWeights::mapped, {}, device), options);
+    ModelFolder in_memory = folder.load_model();
+    const std::shared_ptr<Transformer> model = std::move(in_memory.model);
+    const Translator copied(model, in_memory.source_tokenizer, in_memory.target_tokenizer, in_memory.generation,
+                            options);
+    for (const Translator* translator : {&read_wide, &copied}) {
+      const auto found = translator->translate(some_text(), search(*translator));
+      expect_same(found, expected);
+      EXPECT_EQ(found[0].n_best[0].score, expected[0].n_best[0].score);
+    }
+    for (const NamedParameter& p : named_parameters(*model)) EXPECT_EQ(p.tensor->dtype(), DType::f32) << p.name;
+  }
+}
+
+// A draft proposes what a model of another precision decides.
+TEST_F(OnDevice, GeneratesWithMatricesInBfloat16) {
+  const AdapterFolders adapters = {{"other", *folder_ / "adapter"}};
+  const SamplingConfig likeliest{.temperature = 0, .max_tokens = 20};
+  const auto texts = [](const TextGenerator& generator, const GenerateOptions& options) {
+    std::vector<std::string> all;
+    for (const GeneratedText& text : generator.generate({"The dog", "A"}, options)) all.push_back(text.text);
+    return all;
+  };
+  for (const Device& device : devices_under_test()) {
+    const SchedulerOptions options{.precision = ProductPrecision::bfloat16, .device = device};
+    const TextGenerator narrow = TextGenerator::load(*folder_ / "lm", options, adapters);
+    const TextGenerator read_wide(
+        OpenedFolder(*folder_ / "lm").load_language_model(LoadedWeights::mapped, adapters, device), options);
+    for (const char* adapter : {"", "other"})
+      EXPECT_EQ(texts(narrow, {.adapter = adapter, .samples = 2}),
+                texts(read_wide, {.adapter = adapter, .samples = 2}));
+    EXPECT_NE(texts(narrow, {.adapter = "other"}), texts(narrow, {}));
+
+    const TextGenerator wide = TextGenerator::load(*folder_ / "lm", {.device = device});
+    EXPECT_EQ(texts(wide, {.sampling = likeliest, .draft = &narrow.model()}), texts(wide, {.sampling = likeliest}));
+    EXPECT_EQ(texts(narrow, {.sampling = likeliest, .draft = &wide.model()}), texts(narrow, {.sampling = likeliest}));
+    // The adapter is added before its model's matrices are rounded.
+    const TextGenerator merged = TextGenerator::load(*folder_ / "adapter", options);
+    const TextGenerator merged_wide(
+        OpenedFolder(*folder_ / "adapter").load_language_model(LoadedWeights::mapped, {}, device), options);
+    EXPECT_EQ(texts(merged, {.samples = 2}), texts(merged_wide, {.samples = 2}));
+    EXPECT_NE(texts(merged, {.samples = 2}), texts(narrow, {.samples = 2}));
   }
 }
 
@@ -162,6 +242,11 @@ TEST_F(OnDevice, FloatsAreTensorsThereAndPanelsHere) {
     files.model->visit(check);
     EXPECT_THAT(message_of<ConfigError>([&] {
                   Translator::load(*folder_ / "int8", {.precision = ProductPrecision::bfloat16, .device = device});
+                }),
+                HasSubstr("its weights are int8 panels; bfloat16 products need bfloat16 panels or matrices"));
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  Translator(OpenedFolder(*folder_ / "int8").load_model(LoadedWeights::mapped, {}, device),
+                             {.precision = ProductPrecision::bfloat16});
                 }),
                 HasSubstr("the model's weights are int8 panels"));
   }

@@ -9,7 +9,9 @@
 
 #include "attune/base/error.h"
 #include "attune/models/transformer.h"
+#include "attune/nn/make_panels.h"
 #include "attune/nn/new_parameter.h"
+#include "attune/ops/precision.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -127,6 +129,22 @@ TEST_F(ParameterFileTest, MappedParametersComeBack) {
                       .defined())
           << "what is one product stays adjacent";
   }
+}
+
+TEST_F(ParameterFileTest, MatricesInBfloat16AreReadBackInFloat32) {
+  const auto saved = build_transformer(config(), 3), loaded = build_transformer(config(), 4);
+  round_matrices(*saved);
+  save_parameters(parameters_, *saved);
+  load_parameters(parameters_, *loaded);
+  const auto expected = named_parameters(*saved), found = named_parameters(*loaded);
+  int64_t rounded = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    rounded += expected[i].tensor->dtype() == DType::bf16 ? 1 : 0;
+    EXPECT_EQ(found[i].tensor->dtype(), DType::f32) << found[i].name;
+    const Tensor wide = to_float32(*expected[i].tensor);
+    EXPECT_EQ(std::memcmp(found[i].tensor->raw(), wide.raw(), wide.bytes()), 0) << found[i].name;
+  }
+  EXPECT_GT(rounded, 0);
 }
 
 // As another program may write it: parameters that are to be adjacent are not, and one has another type.

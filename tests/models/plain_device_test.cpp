@@ -13,6 +13,8 @@
 #include "attune/models/build.h"
 #include "attune/nn/dropout.h"
 #include "attune/nn/make_panels.h"
+#include "attune/nn/parameter_uses.h"
+#include "attune/ops/precision.h"
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
 #include "tests/models/every_choice.h"
@@ -102,6 +104,34 @@ void expect_same_steps(const TransformerConfig& config, const Device& device, bo
     };
     EXPECT_EQ(token(on_plain), token(on_cpu));
   }
+}
+
+// The logits of steps of a language model, else the loss.
+std::vector<Tensor> results_of(Module& module, const TransformerConfig& config) {
+  const NoGrad no_grad;
+  std::vector<Tensor> results = {loss_of(module, config.architecture)};
+  if (const auto* const model = dynamic_cast<const DecoderLm*>(&module)) {
+    KvCache cache = model->start(3);
+    results.push_back(model->prompt(random_tokens({4, 6, 1}, 8), cache));
+    for (int32_t t = 0; t < 3; ++t) results.push_back(model->step(std::vector<int32_t>{t, 2, 5}, cache));
+  }
+  for (Tensor& result : results) result = result.to(Cpu{});
+  return results;
+}
+
+// Matrices that are rounded to bfloat16 once give the bits of those that products round each time. A table that is read
+// by lookups too is there with rounded numbers.
+void expect_bits_of_rounded(const TransformerConfig& config, const Device& device) {
+  const auto narrow = make_model(config, device), wide = make_model(config, device);
+  const ParameterUses uses(*wide);
+  replace_parameters(*wide, [&](const NamedParameter& p) {
+    const bool is_tied = p.name.ends_with("embedding.weight") && uses.is_multiplied_alone(*p.tensor);
+    return is_tied ? to_float32(to_bfloat16(*p.tensor)) : Tensor{};
+  });
+  round_matrices(*narrow);
+  const ProductPrecisionScope bfloat16(ProductPrecision::bfloat16);
+  const auto found = results_of(*narrow, config), expected = results_of(*wide, config);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i])) << i;
 }
 
 void expect_same_search(const TransformerConfig& config, const Device& device) {
@@ -207,6 +237,11 @@ TEST(PlainDevice, LanguageModelsGoOnFromPrompts) {
     expect_same_steps(c, device, false);
     expect_same_steps(c, device, true);
   });
+}
+TEST(PlainDevice, MatricesInBfloat16HaveTheBitsOfRoundedOnes) {
+  for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_decoder,
+                                          Architecture::encoder_classifier, Architecture::encoder_masked_lm})
+    walk(architecture, expect_bits_of_rounded);
 }
 TEST(PlainDevice, BeamSearchFindsTheSame) {
   walk(Architecture::encoder_decoder, expect_same_search);

@@ -4,14 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/autograd/graph.h"
 #include "attune/models/inference_copy.h"
+#include "attune/nn/adjacent_runs.h"
 #include "attune/nn/feed_forward.h"
 #include "attune/ops/precision.h"
+#include "attune/tensor/buffer.h"
+#include "attune/tensor/host_view.h"
 #include "tests/inference/random_model.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 
@@ -171,6 +178,110 @@ TEST(MakePanels, OfBfloat16HaveTheBitsOfTheirValuesInFloat32) {
     const auto copy = inference_copy(*narrow);
     EXPECT_TRUE(same_bits(outputs_of(*copy).logits, expected.logits)) << name_of(c);
   }
+}
+
+// Checks that a module has its matrices in bfloat16 and all else in float32.
+class MatrixTypes final : public Visitor {
+ public:
+  explicit MatrixTypes(Module& module) {
+    module.visit(*this);
+    for (const auto& [path, parameter] : found_) {
+      const bool multiplied = products_.contains(parameter->tensor.address());
+      EXPECT_EQ(parameter->tensor.dtype(), multiplied ? DType::bf16 : DType::f32) << path;
+      EXPECT_EQ(parameter->panels, nullptr) << path;
+    }
+  }
+
+ protected:
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (parameter.use == ParameterUse::product) products_.insert(parameter.tensor.address());
+    found_.emplace_back(path, &parameter);
+  }
+
+ private:
+  std::set<const void*> products_;
+  std::vector<std::pair<std::string, const Parameter*>> found_;
+};
+
+void expect_same_outputs(const Outputs& found, const Outputs& expected, const std::string& what) {
+  EXPECT_TRUE(same_bits(found.memory.to(Cpu{}), expected.memory.to(Cpu{}))) << what;
+  EXPECT_TRUE(same_bits(found.decoded.to(Cpu{}), expected.decoded.to(Cpu{}))) << what;
+  EXPECT_TRUE(same_bits(found.logits.to(Cpu{}), expected.logits.to(Cpu{}))) << what;
+}
+
+// Matrices that are rounded once give the bits of those that products round. Lookups in a table that is a product's
+// matrix too read the rounded numbers.
+TEST(RoundMatrices, HaveTheBitsOfMatricesThatProductsRound) {
+  for (const TransformerConfig& c : configs()) {
+    for (const Device& device : devices_under_test()) {
+      const std::string what = device.text() + " " + name_of(c);
+      const auto moved_first = random_model(c), narrow = random_model(c), wide = random_model(c);
+      if (c.share_projection)  // and share_embeddings: one table
+        replace_parameters(*wide, [](const NamedParameter& p) {
+          return p.name == "source_embedding.weight" ? to_float32(to_bfloat16(*p.tensor)) : Tensor{};
+        });
+      round_matrices(*narrow);
+      for (Module* module : {moved_first.get(), narrow.get(), wide.get()}) move_parameters(*module, device);
+      round_matrices(*moved_first);
+      const MatrixTypes of_moved(*moved_first), of_narrow(*narrow);
+      const ProductPrecisionScope bfloat16(ProductPrecision::bfloat16);
+      const Outputs expected = outputs_of(*wide), found = outputs_of(*narrow);
+      expect_same_outputs(found, expected, what);
+      expect_same_outputs(outputs_of(*moved_first), expected, what);
+      // Single columns are computed from the same rounded numbers as all of them.
+      const NoGrad no_grad;
+      const std::vector<float> logits = host_values<float>(narrow->project(found.decoded.rows(0, 1)));
+      const std::vector<float> selected = host_values<float>(found.selected);
+      const float largest = std::abs(std::ranges::max(logits, {}, [](float v) { return std::abs(v); }));
+      const std::vector<size_t> columns = {0, 7, 39};
+      for (size_t j = 0; j < columns.size(); ++j) EXPECT_NEAR(selected[j], logits[columns[j]], 1e-4 * largest) << what;
+    }
+  }
+}
+
+// Products in float32 widen them, so that a model may be used with either precision.
+TEST(RoundMatrices, HaveTheBitsOfTheirNumbersInFloat32) {
+  for (const TransformerConfig& c : configs()) {
+    for (const Device& device : devices_under_test()) {
+      const auto narrow = random_model(c), wide = random_model(c);
+      for (Module* module : {narrow.get(), wide.get()}) {
+        round_matrices(*module);
+        move_parameters(*module, device);
+      }
+      replace_parameters(*wide, [](const NamedParameter& p) { return to_float32(*p.tensor); });
+      const Outputs found = outputs_of(*narrow), expected = outputs_of(*wide);
+      expect_same_outputs(found, expected, name_of(c));
+      EXPECT_TRUE(same_bits(found.selected.to(Cpu{}), expected.selected.to(Cpu{}))) << name_of(c);
+    }
+  }
+}
+
+TEST(RoundMatrices, KeepWhatIsAdjacentAndHalveTheMemory) {
+  TransformerConfig c = small_config(MultiHead{}, NormPlacement::pre, 16);
+  c.d_model = 128;
+  c.d_ff = 512;
+  const auto model = random_model(c);
+  const auto parameter_bytes = [&] {
+    size_t bytes = 0;
+    for (const NamedParameter& p : named_parameters(*model)) bytes += p.tensor->bytes();
+    return static_cast<double>(bytes);
+  };
+  const double wide = parameter_bytes();
+  const int64_t before = allocator_statistics().bytes_in_use;
+  round_matrices(*model);
+  EXPECT_LT(parameter_bytes(), 0.55 * wide);
+  EXPECT_GT(static_cast<double>(before - allocator_statistics().bytes_in_use), 0.45 * wide) << "nothing is kept beside";
+  size_t adjacent = 0;
+  for (const auto& run : adjacent_runs(named_parameters(*model)))
+    if (run.size() > 1 && run.front().tensor->dtype() == DType::bf16) adjacent += run.size();
+  EXPECT_EQ(adjacent, 2u * 3 + 2 * (3 + 3)) << "queries, keys and values of each layer's attentions";
+}
+
+TEST(RoundMatrices, AreNotTrained) {
+  const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
+  round_matrices(*model);
+  EXPECT_THAT(message_of<ShapeError>([&] { require_gradients(*model); }),
+              ::testing::HasSubstr("is bfloat16, for inference alone; training needs float32"));
 }
 
 // A step's rows do not depend on how many there are, to the bit.

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "attune/ops/linear.h"
+#include "attune/ops/precision.h"
+#include "attune/tensor/host_view.h"
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
@@ -67,6 +69,28 @@ TEST(LinearColumns, AreTheSameOnEveryDevice) {
   }
 }
 
+TEST(LinearColumns, OfABfloat16WeightAreThoseOfItsNumbers) {
+  const std::vector<int32_t> some = {0, 7, 8, 49}, others = {3};
+  const std::vector<std::span<const int32_t>> columns = {some, some, others};
+  for (const Device& device : all_devices()) {
+    const Tensor x = normal({3, 37}, {.dtype = DType::f32, .seed = 1}).to(device);
+    const Tensor narrow = to_bfloat16(normal({50, 37}, {.dtype = DType::f32, .seed = 2})).to(device);
+    const Tensor wide = to_float32(narrow), bias = normal({50}, {.dtype = DType::f32, .seed = 3}).to(device);
+    const auto columns_of = [&](const Tensor& rows, const Tensor& weight) {
+      return linear_columns(rows, weight, bias, columns).to(Cpu{});
+    };
+    EXPECT_TRUE(same_bits(columns_of(x, narrow), columns_of(x, wide))) << device.text();
+    const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+    const Tensor found = columns_of(x, narrow);
+    EXPECT_TRUE(same_bits(found, columns_of(to_float32(to_bfloat16(x)), wide))) << device.text();
+    EXPECT_FALSE(same_bits(found, columns_of(x, wide))) << device.text();
+    const std::vector<float> all = host_values<float>(linear(x, narrow, bias)), selected = host_values<float>(found);
+    for (size_t r = 0; r < 3; ++r)
+      for (size_t j = 0; j < columns[r].size(); ++j)
+        EXPECT_NEAR(selected[r * 4 + j], all[r * 50 + static_cast<size_t>(columns[r][j])], 1e-4) << device.text();
+  }
+}
+
 TEST(LinearColumns, RefusesWhatDoesNotFit) {
   const Tensor x = Tensor::zeros({1, 4}), w = Tensor::zeros({3, 4});
   const std::vector<int32_t> list = {3};
@@ -76,6 +100,8 @@ TEST(LinearColumns, RefusesWhatDoesNotFit) {
   EXPECT_THROW(linear_columns(x, w, {}, {}), ShapeError);
   EXPECT_THROW(linear_columns(x, Tensor::zeros({3, 5}), {}, columns), ShapeError);
   EXPECT_THROW(linear_columns(x, w, Tensor::zeros({4}), columns), ShapeError);
+  EXPECT_THROW(linear_columns(x.to(DType::f64), to_bfloat16(w), {}, columns), ShapeError);
+  EXPECT_THROW(linear_columns(to_bfloat16(x), w, {}, columns), ShapeError);
   EXPECT_THROW(linear_columns(x, w.to(Plain{}), {}, std::vector<std::span<const int32_t>>(1)), ShapeError);
 }
 

@@ -17,6 +17,8 @@
 #include "attune/ops/linear.h"
 #include "attune/ops/matmul.h"
 #include "attune/ops/residual.h"
+#include "attune/ops/segment_linear.h"
+#include "attune/tensor/buffer.h"
 #include "tests/ops/activations.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
@@ -291,6 +293,67 @@ TEST(Bfloat16Products, StacksThatBeginAlikeHaveCopiesOfTheirOwn) {
   const ProductPrecisionScope scope(ProductPrecision::bfloat16);
   beside_first(one);
   EXPECT_TRUE(same_bits(beside_first(other), expected));
+}
+
+// Results of all that reads weights: two matrices [24, 40] and a bias.
+std::vector<Tensor> products_with(const Tensor& x, const Tensor& w, const Tensor& v, const Tensor& b) {
+  const std::vector<LinearParameters> two = {{.weight = w, .bias = b}, {.weight = v, .bias = b}};
+  const std::vector<int64_t> offsets = {0, 5, 12};
+  const Indices labels = uniform_ids(12, 24, 4);
+  std::vector<Tensor> results = {linear(x, w, b, Activation::relu),
+                                 linear(x, w, b, LinearOptions{.activation = Activation::gelu, .bf16_output = true}),
+                                 linear(to_bfloat16(x), w, b),
+                                 fused_linear(x, two),
+                                 fused_linear(x, {two.data(), 1}),
+                                 segment_linear(x, offsets, two),
+                                 linear_cross_entropy(x, w, b, labels).loss};
+  for (Tensor& result : results) result = result.to(Cpu{});
+  return results;
+}
+
+// Weights that are bfloat16 give the bits of weights that products round; widened, those of their numbers in float32.
+TEST(Bfloat16Weights, HaveTheBitsOfTheirNumbers) {
+  for (const Device& device : all_devices()) {
+    const Tensor x = random32({12, 40}, 1).to(device), b = random32({24}, 4).to(device);
+    const Tensor both = random32({48, 40}, 2).to(device), narrow = to_bfloat16(both), wide = to_float32(narrow);
+    const auto found = [&](const Tensor& all) { return products_with(x, all.rows(0, 24), all.rows(24, 48), b); };
+    const auto expect_same = [&](const Tensor& of) {
+      const std::vector<Tensor> expected = found(of), same = found(narrow);
+      for (size_t i = 0; i < expected.size(); ++i)
+        EXPECT_TRUE(same_bits(same[i], expected[i])) << device.text() << " " << i << " " << bfloat16_products();
+    };
+    expect_same(wide);
+    const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+    expect_same(both);
+  }
+}
+
+// What x gets is the gradient through the rounded weight.
+TEST(Bfloat16Weights, LetGradientsThrough) {
+  const Tensor w = random32({24, 40}, 2), dy = random32({12, 24}, 5);
+  const auto gradient_of_x = [&](const Tensor& weight) {
+    Tensor x = random32({12, 40}, 1);
+    require_gradient(x);
+    backward(linear(x, weight), dy);
+    return gradient(x);
+  };
+  EXPECT_TRUE(same_bits(gradient_of_x(to_bfloat16(w)), gradient_of_x(rounded(w))));
+  const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+  EXPECT_TRUE(same_bits(gradient_of_x(to_bfloat16(w)), gradient_of_x(w)));
+}
+
+TEST(Bfloat16Weights, AreNotThereTwice) {
+  const Tensor wide = random32({512, 512}, 1), narrow = to_bfloat16(wide);
+  const auto parts_of = [](const Tensor& all) { return std::vector<Tensor>{all.rows(0, 256), all.rows(256, 512)}; };
+  const std::vector<Tensor> parts = parts_of(narrow), apart = {parts[1], parts[0]}, of_wide = parts_of(wide);
+  const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+  EXPECT_EQ(stacked_in_bfloat16({&narrow, 1}).address(), narrow.address());
+  EXPECT_EQ(stacked_in_bfloat16(parts).address(), narrow.address());
+  const int64_t before = allocator_statistics().bytes_in_use;
+  EXPECT_EQ(stacked_in_bfloat16(apart).shape(), narrow.shape());
+  EXPECT_EQ(allocator_statistics().bytes_in_use, before) << "a copy of what is not adjacent is for one product";
+  stacked_in_bfloat16(of_wide);
+  EXPECT_GT(allocator_statistics().bytes_in_use, before) << "what is rounded is kept";
 }
 
 // The other way of forming these products is that of processors without the instructions.

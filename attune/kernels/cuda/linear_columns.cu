@@ -9,10 +9,10 @@
 namespace attune {
 namespace {
 
-template <class T>
+template <class T, class Weight>
 struct LinearColumns {
   const T* x;
-  const T* weight;
+  const Weight* weight;
   const T* bias;  // or null
   cuda::ColumnLists lists;
   T* y;
@@ -23,7 +23,7 @@ struct LinearColumns {
       y[i] = -cuda::infinity<T>();
       return;
     }
-    const T* const of_column = weight + column * in;
+    const Weight* const of_column = weight + column * in;
     const T product = cuda::chained_dot<T>(x + row * in, in, [&](int64_t k) { return of_column[k]; });
     y[i] = product + (bias != nullptr ? bias[column] : T{0});
   }
@@ -35,9 +35,12 @@ void linear_columns(Cuda device, const Tensor& x, const Tensor& weight, const Te
                     std::span<const ColumnGroup> groups, const Tensor& y) {
   const cuda::ColumnTables tables(device, groups, y.size(0));
   dispatch_floating("linear_columns", x.dtype(), [&]<class T>(T) {
-    cuda::for_each_element(device, "linear_columns", y.numel(),
-                           LinearColumns<T>{x.data<T>(), weight.data<T>(), data_or_null<T>(bias), tables.lists(),
-                                            y.data<T>(), x.size(1), y.size(1)});
+    const auto multiply = [&]<class Weight>(const Weight* numbers) {
+      cuda::for_each_element(device, "linear_columns", y.numel(),
+                             LinearColumns<T, Weight>{x.data<T>(), numbers, data_or_null<T>(bias), tables.lists(),
+                                                      y.data<T>(), x.size(1), y.size(1)});
+    };
+    weight.dtype() == DType::bf16 ? multiply(weight.data<bfloat16>()) : multiply(weight.data<T>());
   });
 }
 
