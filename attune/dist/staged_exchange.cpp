@@ -26,7 +26,8 @@ class CopiedBack final : public Pending::State {
 
 }  // namespace
 
-Tensor StagedExchange::part_of(const Tensor& x) const {
+Tensor StagedExchange::part_of(const Tensor& x, Part part) const {
+  if (part == Part::whole) return x.detach();
   const int rank = communicator_.rank(), ranks = communicator_.size();
   return x.rows(part_begin(x.numel(), rank, ranks), part_begin(x.numel(), rank + 1, ranks));
 }
@@ -40,37 +41,31 @@ std::shared_ptr<Staging> StagedExchange::staging_for(const Tensor& x) {
 
 // The operation that the communicator is given next waits for the copy, and begins as soon as it is there. The thread
 // that gives the device its work does not wait.
-void StagedExchange::fetch(const std::shared_ptr<Staging>& staging, const Tensor& from, const Tensor& to) {
-  staging->fetch(from, to);
+Pending StagedExchange::start(const Tensor& x, Part fetched, Part returned,
+                              const std::function<Pending(const Tensor& on_host)>& operation) {
+  if (x.device().is_host()) return operation(x);
+  const std::shared_ptr<Staging> staging = staging_for(x);
+  const Tensor& host = staging->host();
+  const Tensor from = part_of(x, fetched);
+  staging->fetch(from, part_of(host, fetched));
   fetched_last_ = staging;
   communicator_.start_call([staging, from] { staging->wait(); });
+  return Pending(std::make_shared<CopiedBack>(operation(host), staging, part_of(host, returned), part_of(x, returned)));
 }
 
 Pending StagedExchange::start_all_reduce(const Tensor& x) {
-  if (x.device().is_host()) return communicator_.start_all_reduce(x, algorithm_);
-  const std::shared_ptr<Staging> staging = staging_for(x);
-  const Tensor& host = staging->host();
-  fetch(staging, x.detach(), host);
-  return Pending(
-      std::make_shared<CopiedBack>(communicator_.start_all_reduce(host, algorithm_), staging, host, x.detach()));
+  return start(x, Part::whole, Part::whole,
+               [&](const Tensor& on_host) { return communicator_.start_all_reduce(on_host, algorithm_); });
 }
 
 Pending StagedExchange::start_reduce_scatter(const Tensor& x) {
-  if (x.device().is_host()) return communicator_.start_reduce_scatter(x, algorithm_);
-  const std::shared_ptr<Staging> staging = staging_for(x);
-  const Tensor& host = staging->host();
-  fetch(staging, x.detach(), host);
-  return Pending(std::make_shared<CopiedBack>(communicator_.start_reduce_scatter(host, algorithm_), staging,
-                                              part_of(host), part_of(x)));
+  return start(x, Part::whole, Part::own,
+               [&](const Tensor& on_host) { return communicator_.start_reduce_scatter(on_host, algorithm_); });
 }
 
 Pending StagedExchange::start_all_gather(const Tensor& x) {
-  if (x.device().is_host()) return communicator_.start_all_gather(x, algorithm_);
-  const std::shared_ptr<Staging> staging = staging_for(x);
-  const Tensor& host = staging->host();
-  fetch(staging, part_of(x), part_of(host));
-  return Pending(
-      std::make_shared<CopiedBack>(communicator_.start_all_gather(host, algorithm_), staging, host, x.detach()));
+  return start(x, Part::own, Part::whole,
+               [&](const Tensor& on_host) { return communicator_.start_all_gather(on_host, algorithm_); });
 }
 
 // Copies from a device end in the order in which they were started.

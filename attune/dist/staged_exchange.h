@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "attune/dist/tensor_exchange.h"
@@ -28,9 +31,14 @@ class StagedExchange final : public TensorExchange {
   std::string text() const override { return text_; }
 
  private:
-  Tensor part_of(const Tensor& x) const;
+  enum class Part { whole, own };  // of a tensor: all of it, or what part_begin() gives this rank
+
+  Tensor part_of(const Tensor& x, Part part) const;
   std::shared_ptr<Staging> staging_for(const Tensor& x);
-  void fetch(const std::shared_ptr<Staging>& staging, const Tensor& from, const Tensor& to);
+  /// Starts the copy of one part of x to the host, and the operation there; wait() starts the copy of the other part
+  /// back. A tensor on the host is given to the operation as it is.
+  Pending start(const Tensor& x, Part fetched, Part returned,
+                const std::function<Pending(const Tensor& on_host)>& operation);
 
   Communicator& communicator_;
   Algorithm algorithm_;
