@@ -20,7 +20,8 @@ uint64_t next_order() {
 }
 
 // Keeps the first gradient as it is. Adds a second one in place only if nobody else holds the memory of the first, and
-// never in bfloat16, since sums in bfloat16 would lose small terms. One of two gradients of a loss may be on the CPU.
+// never in bfloat16, since sums in bfloat16 would lose small terms. A gradient of one number may be on another device:
+// that of a loss may be on the CPU.
 void accumulate(GradientNode& node, Tensor gradient) {
   if (gradient.numel() != node.shape.numel())
     fail<ShapeError>("backward: gradient {} does not fit the output {} of {}", gradient.shape().text(),
@@ -33,7 +34,8 @@ void accumulate(GradientNode& node, Tensor gradient) {
   if (gradient.dtype() == DType::bf16) gradient = gradient.to(DType::f32);
   if (node.gradient.dtype() == DType::bf16) node.gradient = node.gradient.to(DType::f32);
   if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
-  add_in_place(node.gradient, gradient.to(node.gradient.device()));
+  if (gradient.numel() == 1) gradient = gradient.to(node.gradient.device());
+  add_in_place(node.gradient, gradient);
 }
 
 // For each leaf: how many of the nodes that backward has not visited yet use it.

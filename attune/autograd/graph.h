@@ -57,10 +57,11 @@ void record_always(const char* op, std::span<const Tensor> inputs, Tensor& outpu
 using LeafObserver = std::function<void(const GradientNode& leaf)>;
 
 /// Adds d(loss)/d(leaf) to the gradient of every leaf that `loss` depends on. `cotangent` defaults to ones on the
-/// device of `loss`; that of a loss as in ops/cross_entropy.h may be on the CPU, where nobody waits for it. The tensors
-/// that a node keeps are freed as soon as its backward has run. `on_complete` is called when the last node that uses a
-/// leaf is done; not for a leaf that a node without gradient uses too. Throws ShapeError when `loss` was not recorded,
-/// or when backward() has already walked one of its nodes.
+/// device of `loss`. For the losses in ops/ it may be on the CPU: they read it there, without a wait. The tensors that
+/// a node keeps are freed as soon as its backward has run. `on_complete` is called when the last node that uses a leaf
+/// is done; not for a leaf that a node without gradient uses too. Throws ShapeError when `loss` was not recorded, when
+/// backward() has already walked one of its nodes, or when gradients to be added are on two devices and have more than
+/// one number.
 void backward(const Tensor& loss, const Tensor& cotangent = {}, const LeafObserver& on_complete = {});
 
 /// While this object lives, this thread records no operation and keeps no tensor for it: Execution::recording is false.

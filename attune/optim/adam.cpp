@@ -58,8 +58,14 @@ Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config
 void Adam::add_squares(const Tensor& sum) const {
   const ProfileScope scope("gradient norm");
   std::vector<Tensor> gradients;
-  for (const auto& [name, parameter] : parameters_)
-    if (const Tensor g = gradient(*parameter); g.defined()) gradients.push_back(g);
+  for (const auto& [name, parameter] : parameters_) {
+    const Tensor g = gradient(*parameter);
+    if (!g.defined()) continue;
+    if (g.device() != parameter->device())
+      fail<ShapeError>("adam: {} is on {}, but its gradient on {}", name, parameter->device().text(),
+                       g.device().text());
+    gradients.push_back(g);
+  }
   for_groups(
       gradients, [](const Tensor& g) { return g; },
       [&](std::span<const Tensor> group) {

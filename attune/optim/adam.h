@@ -39,11 +39,11 @@ class Adam {
 
   /// One update from the parameters' gradients, which are kept. Returns their global norm before clipping (Pascanu et
   /// al. 2013: above clip_norm, all are scaled by clip_norm / norm). If the norm is not finite, nothing is changed.
-  /// Waits for the device.
+  /// Waits for the device. Throws ShapeError for a gradient on another device than its parameter.
   double step(double learning_rate);
 
   /// The same in three calls, of which none waits for the device. The first: sum [1], float64 on device(), += the
-  /// squares of the gradients.
+  /// squares of the gradients. Throws as step().
   void add_squares(const Tensor& sum) const;
   /// The second starts the update. `numbers` [n], float64 on device(): the first is the sum of the squares of all
   /// gradients. If one of them is not finite, the update changes nothing.

@@ -64,6 +64,20 @@ TEST(Autograd, GradientsAccumulateOverCalls) {
   EXPECT_FALSE(gradient(x).defined());
 }
 
+// Those of one number are added where the first is: that of a loss may be on the CPU.
+TEST(Autograd, GradientsOfSeveralNumbersAreOnOneDevice) {
+  const Tensor x = leaf(1);
+  set_gradient(x, Tensor::full({2}, 3, {.device = Plain{}}));
+  EXPECT_EQ(message_of<ShapeError>([&] { backward(scale(x, 2)); }),
+            "add: float32 [2] on plain and float32 [2] on cpu do not fit");
+  Tensor one = Tensor::full({1}, 1);
+  require_gradient(one);
+  set_gradient(one, Tensor::full({1}, 3, {.device = Plain{}}));
+  backward(scale(one, 2));
+  EXPECT_EQ(gradient(one).device(), Device(Plain{}));
+  EXPECT_EQ(gradient(one).item(), 5);
+}
+
 TEST(Autograd, ReshapeKeepsTheGraph) {
   const Tensor x = leaf(1);
   const Tensor y = scale(x.reshape({2, 1}), 4);

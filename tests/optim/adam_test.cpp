@@ -269,6 +269,16 @@ TEST(Adam, RefusesNumbersOutOfRange) {
             "moving_average = -0.5: needs a number from 0 to below 1");
 }
 
+TEST(Adam, RefusesGradientsOnAnotherDeviceThanTheirParameter) {
+  Tensor a = leaf(Tensor::zeros({2})), b = leaf(Tensor::zeros({2}));
+  Adam adam({{"a", &a}, {"b", &b}}, {});
+  set_gradient(a, Tensor::full({2}, 1));
+  set_gradient(b, Tensor::full({2}, 1, {.device = Plain{}}));
+  EXPECT_EQ(message_of<ShapeError>([&] { adam.step(0.1); }), "adam: b is on cpu, but its gradient on plain");
+  EXPECT_EQ(a.data<float>()[0], 0);
+  EXPECT_EQ(adam.steps(), 0);
+}
+
 TEST(Adam, RefusesParametersOnSeveralDevices) {
   Tensor a = leaf(Tensor::zeros({2})), b = leaf(Tensor::zeros({2}, {.device = Plain{}}));
   EXPECT_EQ(message_of<ShapeError>([&] { Adam({{"a", &a}, {"b", &b}}, {}); }), "adam: b is on plain, but a on cpu");
