@@ -64,10 +64,8 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
   CrossEntropyOptions of_piece = options;
   of_piece.scale = loss_scale(labels, options);
   const auto zero = [&](DType dtype) { return Tensor::zeros({}, {dtype, x.device()}); };
-  CrossEntropy sum{.loss = zero(DType::f32),
-                   .sum_negative_log_likelihood = zero(DType::f64),
-                   .correct = zero(DType::f64),
-                   .sum_divergence = zero(DType::f64)};
+  CrossEntropy sum{
+      .loss = zero(DType::f32), .sum_negative_log_likelihood = zero(DType::f64), .correct = zero(DType::f64)};
   for (int64_t begin = 0; begin < x.size(0); begin += kRows) {
     const int64_t end = std::min(begin + kRows, x.size(0));
     const Tensor logits = project(x.rows(begin, end), projection);

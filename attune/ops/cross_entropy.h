@@ -19,6 +19,7 @@ struct CrossEntropyOptions {
 double loss_scale(const Indices& labels, const CrossEntropyOptions& options);
 
 /// The tensors are scalars on the device of the inputs. Nobody waits for it until Tensor::item() reads one of them.
+/// Without r_drop, sum_divergence may be undefined.
 struct CrossEntropy {
   Tensor loss = {};                         // differentiable, smoothed, scaled; in the dtype of the inputs
   Tensor sum_negative_log_likelihood = {};  // float64; neither smoothed nor scaled

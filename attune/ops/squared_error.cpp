@@ -20,7 +20,8 @@ SquaredError squared_error(const Tensor& x, const Tensor& target, double scale) 
   const double factor = scale != 0 ? scale : 1 / static_cast<double>(std::max<int64_t>(x.numel(), 1));
   const Tensor sum = Tensor::empty({1}, {DType::f64, x.device()});
   dispatch(x.device(), [&](auto device) { squared_error_forward(device, x, target, sum); });
-  SquaredError result{.loss = scaled(sum, factor).to(x.dtype()).reshape({}), .sum = sum.reshape({})};
+  const Tensor loss = factor == 1 ? sum.clone() : scaled(sum, factor);  // in memory of its own
+  SquaredError result{.loss = loss.to(x.dtype()).reshape({}), .sum = sum.reshape({})};
   record(op, {x}, result.loss, [factor, x = x.detach(), target = target.detach()](const Tensor& dy) {
     Tensor dx = Tensor::empty_like(x);
     const double slope = factor * dy.item();

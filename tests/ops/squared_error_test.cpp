@@ -51,6 +51,15 @@ TEST(SquaredError, OfNothingIsZero) {
   EXPECT_EQ(squared_error(none, none).loss.item(), 0);
 }
 
+// In float64 and with this scale they are equal.
+TEST(SquaredError, LossAndSumShareNoMemory) {
+  const SquaredError error = squared_error(normal({4, 1}, {.seed = 1}), normal({4, 1}, {.seed = 2}), 1);
+  const double sum = error.sum.item();
+  EXPECT_EQ(error.loss.item(), sum);
+  error.loss.fill(-1);
+  EXPECT_EQ(error.sum.item(), sum);
+}
+
 TEST(SquaredError, RefusesTargetsOfAnotherShape) {
   const Tensor x = normal({4, 1});
   EXPECT_THAT(message_of<ShapeError>([&] { squared_error(x, normal({4})); }), HasSubstr("squared_error"));
