@@ -15,7 +15,7 @@ namespace attune::cuda {
 namespace {
 
 constexpr size_t kLeastBytes = size_t{1} << 16;  // of a block; larger ones have powers of two
-constexpr size_t kMostBlocks = 16;               // a batch has a few tensors, and two batches are on their way at most
+constexpr size_t kMostBlocks = 16;               // a batch has a few tensors; send() waits where more are on their way
 
 struct ReleasePinned {
   void operator()(std::byte* memory) const noexcept { release_pinned(memory); }

@@ -21,8 +21,8 @@ std::shared_ptr<Buffer> memory_for_copies(Cuda device, size_t bytes) {
   }
 }
 
-// One event does for both directions. A fetch() comes after the send() before it without it: it waits for the work of
-// the device, which has waited for that copy.
+// One event serves both directions. fetch() needs none of the send() before it: it waits for the device's work, which
+// waits for that send().
 class CudaStaging final : public Staging {
  public:
   explicit CudaStaging(const Tensor& x)
