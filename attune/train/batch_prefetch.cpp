@@ -1,7 +1,6 @@
 #include "attune/train/batch_prefetch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 
 #include "attune/base/parallel.h"
@@ -18,7 +17,6 @@ std::vector<TrainingBatch> BatchPrefetch::form(int64_t first, int64_t step) cons
 
 void BatchPrefetch::send_ahead(const Device& device, double r_drop) const {
   if (device.is_host() || !prefetched_.valid()) return;
-  if (prefetched_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
   try {
     const std::vector<TrainingBatch>& batches = prefetched_.get();
     if (!batches.empty() && batches.front().send) batches.front().send(device, r_drop);

@@ -122,7 +122,7 @@ void DataParallel::wait(Bucket& bucket) {
   cost_.exposed += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void DataParallel::reduce() {
+void DataParallel::reduce(const std::function<void()>& meanwhile) {
   for (Place& place : places_) {
     if (!place.complete) {
       fill(place);
@@ -132,6 +132,7 @@ void DataParallel::reduce() {
                   parameters_[place.parameter].name);
     }
   }
+  if (meanwhile) meanwhile();
   exchange_->all_started();
   for (Bucket& bucket : buckets_) {
     wait(bucket);

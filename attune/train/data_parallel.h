@@ -1,6 +1,7 @@
 #pragma once
 // One update by several ranks. Each has the gradients of its part of the batches; all apply the sum.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,7 +33,7 @@ struct UpdateTotals {
   double loss = 0, nll = 0;
   int64_t failures = 0;  // ranks with a loss that is not finite
   int64_t first_failure = -1;
-  double squares = 0;  // of its parts of the summed gradient; after agree() of all of it
+  double squares = 0;  // of this rank's part of each bucket; the parts of all ranks are the whole gradient
 };
 
 /// Gradients are sent in buckets of about `bucket_bytes`, last parameters first, since backward ends with the first
@@ -59,10 +60,10 @@ class DataParallel {
   /// To be called by the last backward() of an update when a gradient is complete.
   void on_complete(const GradientNode& leaf);
   /// Makes every gradient the sum over all ranks; a sharded one is valid only in the ranges of owned(). A rank without
-  /// a gradient adds zeros.
-  void reduce();
-  /// After reduce(): sum [1], float64 on the parameters' device, += the squares of the parts of the summed gradient
-  /// that this rank tells the others of. Each part is some rank's.
+  /// a gradient adds zeros. `meanwhile` is called when all sums are started, before this rank waits for them.
+  void reduce(const std::function<void()>& meanwhile = {});
+  /// After reduce(): sum [1], float64 on the parameters' device, += the squares of this rank's part of each bucket; the
+  /// parts of all ranks are the whole gradient.
   void add_squares(const Tensor& sum) const;
   /// Returns the totals of all ranks, the same on each. Clears the gradients of parameters for which no rank has one.
   UpdateTotals agree(const UpdateTotals& mine);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -18,21 +19,21 @@
 namespace attune {
 namespace {
 
-std::optional<std::string> bad_parameter(Module& model) {
-  for (const auto& [name, parameter] : named_parameters(model))
-    if (const int64_t i = first_not_finite(*parameter); i >= 0)
-      return fmt::format("parameter {} is not finite at element {}", name, i);
-  return std::nullopt;
-}
-
-// Where the first gradient with a bad number is, or nothing.
-struct BadGradient {
-  int64_t parameter = std::numeric_limits<int64_t>::max(), element = -1;
+// Where the first number is that is not finite, or nothing.
+struct BadNumber {
+  int64_t tensor = std::numeric_limits<int64_t>::max();  // its place in a list of parameters
+  int64_t element = -1;
+  auto operator<=>(const BadNumber&) const = default;
 };
 
+BadNumber bad_parameter(const std::vector<NamedParameter>& parameters) {
+  for (size_t p = 0; p < parameters.size(); ++p)
+    if (const int64_t i = first_not_finite(*parameters[p].tensor); i >= 0) return {static_cast<int64_t>(p), i};
+  return {};
+}
+
 // `reduced`: only the parts that Adam updates here have the sum of all ranks.
-BadGradient bad_gradient(Module& model, const Adam& adam, bool reduced) {
-  const std::vector<NamedParameter> parameters = trained_parameters(model);
+BadNumber bad_gradient(const std::vector<NamedParameter>& parameters, const Adam& adam, bool reduced) {
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Tensor g = gradient(*parameters[p].tensor);
     if (!g.defined()) continue;
@@ -43,17 +44,25 @@ BadGradient bad_gradient(Module& model, const Adam& adam, bool reduced) {
   return {};
 }
 
-// Parameters come first: where one is not finite, every gradient may be its consequence.
-// With a communicator, all ranks look for it together.
+// The first of all ranks, which call this together.
+BadNumber first_of_ranks(const BadNumber& mine, Communicator* communicator) {
+  return communicator != nullptr ? std::ranges::min(communicator->all_gather_values(mine)) : mine;
+}
+
+std::string text_of(const BadNumber& bad, const std::vector<NamedParameter>& parameters) {
+  return fmt::format("{} is not finite at element {}", parameters[static_cast<size_t>(bad.tensor)].name, bad.element);
+}
+
+// Parameters come first: where one is not finite, every gradient may be its consequence. With a communicator, all ranks
+// call this together, and each returns the same, although a parameter may be bad on one rank alone.
 std::string first_culprit(Module& model, const Adam& adam, Communicator* communicator) {
-  if (const auto parameter = bad_parameter(model)) return *parameter;
-  BadGradient bad = bad_gradient(model, adam, communicator != nullptr);
-  if (communicator != nullptr)
-    bad = std::ranges::min(communicator->all_gather_values(bad), {},
-                           [](const BadGradient& b) { return std::pair(b.parameter, b.element); });
-  if (bad.element < 0) return "all parameters and gradients are finite";
-  return fmt::format("the gradient of {} is not finite at element {}",
-                     trained_parameters(model)[static_cast<size_t>(bad.parameter)].name, bad.element);
+  const std::vector<NamedParameter> parameters = named_parameters(model), trained = trained_parameters(model);
+  if (const BadNumber bad = first_of_ranks(bad_parameter(parameters), communicator); bad.element >= 0)
+    return fmt::format("parameter {}", text_of(bad, parameters));
+  if (const BadNumber bad = first_of_ranks(bad_gradient(trained, adam, communicator != nullptr), communicator);
+      bad.element >= 0)
+    return fmt::format("the gradient of {}", text_of(bad, trained));
+  return "all parameters and gradients are finite";
 }
 
 std::string batches_of(const UpdateInput& input) {
@@ -64,14 +73,11 @@ std::string batches_of(const UpdateInput& input) {
 
 // While the device works on batch i, the host sends it the next one. What cannot be sent is copied where it is used,
 // which also tells of a device that has failed.
-void go_ahead(const UpdateInput& input, size_t i) {
-  if (i + 1 == input.batches.size()) {
-    if (input.meanwhile) input.meanwhile();
-  } else if (const TrainingBatch& next = input.batches[i + 1]; next.send) {
-    try {
-      next.send(input.device, input.r_drop);
-    } catch (const DeviceError&) {
-    }
+void send_next(const UpdateInput& input, size_t i) {
+  if (i + 1 == input.batches.size() || !input.batches[i + 1].send) return;
+  try {
+    input.batches[i + 1].send(input.device, input.r_drop);
+  } catch (const DeviceError&) {
   }
 }
 
@@ -107,7 +113,7 @@ BatchLosses accumulate_gradients(const UpdateInput& input, double labels, Expert
     done.batches.push_back(input.first_batch + static_cast<int64_t>(i));
     done.losses.push_back(loss.detach());
     done.nlls.push_back(cross_entropy.sum_negative_log_likelihood);
-    go_ahead(input, i);
+    send_next(input, i);
   }
   return done;
 }
@@ -187,9 +193,12 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
   const auto labels = static_cast<double>(result.labels);
   ExpertBalance experts(model);
   const BatchLosses batches = accumulate_gradients(input, labels, experts);
-  if (input.ranks != nullptr) input.ranks->reduce();
+  if (input.ranks != nullptr) input.ranks->reduce(input.meanwhile);
   const Tensor numbers = numbers_of(batches, adam, input.ranks);
-  if (input.ranks == nullptr) adam.start_step(input.learning_rate, numbers.rows(0, 1 + std::ssize(batches.losses)));
+  if (input.ranks == nullptr) {
+    adam.start_step(input.learning_rate, numbers.rows(0, 1 + std::ssize(batches.losses)));
+    if (input.meanwhile) input.meanwhile();
+  }
   const Outcome mine = read_numbers(numbers, batches, labels, passes_of(input));
   const UpdateTotals totals = input.ranks != nullptr ? input.ranks->agree(mine.totals) : mine.totals;
   check_finite(model, adam, input, totals, mine.failure);
@@ -212,7 +221,9 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
 }
 
 void check_parameters(Module& model, int64_t step) {
-  if (const auto parameter = bad_parameter(model)) fail<NumericError>("step {}: {}", step, *parameter);
+  const std::vector<NamedParameter> parameters = named_parameters(model);
+  if (const BadNumber bad = bad_parameter(parameters); bad.element >= 0)
+    fail<NumericError>("step {}: parameter {}", step, text_of(bad, parameters));
 }
 
 }  // namespace attune

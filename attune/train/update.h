@@ -17,7 +17,9 @@ class DataParallel;  // attune/train/data_parallel.h
 struct TrainingBatch {
   int64_t labels = 0;  // predictions that the loss is a mean over, at least 1; of the whole batch
   int64_t tokens = 0;  // that the model works on, of the target where there are two sides; of the whole batch
-  std::function<CrossEntropy(const CrossEntropyOptions&)> loss;  // of the part; none: the part is empty
+  /// Of the part; none: the part is empty. The loss is one of those in ops/, or their sum: update() gives backward() a
+  /// cotangent on the CPU, and these losses read it there.
+  std::function<CrossEntropy(const CrossEntropyOptions&)> loss;
   /// Starts the copies of what the next loss() reads to the model's device, see Indices::send(); with r_drop, of what
   /// it reads for both passes. It need not be called: loss() copies what was not sent. Empty: there is nothing to send.
   std::function<void(const Device& device, double r_drop)> send = {};
@@ -35,8 +37,10 @@ struct UpdateInput {
   uint64_t seed = 1;           // of dropout, with ...
   uint64_t first_forward = 0;  // ... the number of the first forward pass, unique in the run and among the ranks
   Device device = {};          // of the model: each batch is sent there while it works on the one before
-  std::function<void()> meanwhile = {};  // called while the device works on the last batch
-  DataParallel* ranks = nullptr;         // that work on the same batches
+  /// Called once, when the device has all its work, or with `ranks` all sums of gradients are started, and the host is
+  /// about to wait for them. It may wait for something else itself.
+  std::function<void()> meanwhile = {};
+  DataParallel* ranks = nullptr;  // that work on the same batches
   /// Whether gradients are sent while backward goes on. Needs that no parameter is used both within and outside of a
   /// layer that computes its activations again: the pass outside does not see the uses within.
   bool overlap = true;
@@ -64,7 +68,8 @@ struct UpdateResult {
 /// except for rounding. The order of all sums depends on the number of ranks alone.
 ///
 /// Losses and the norm of the gradients stay on the device. The host waits for them once: at the end, when Adam's step
-/// is on its way, or, with `ranks`, before that step. Mixtures of experts wait for their choices too.
+/// is on its way, or, with `ranks`, before that step. Mixtures of experts wait for the choices of each layer too, and
+/// TrainingBatch::send waits where too many copies are on their way, as with many batches.
 ///
 /// When loss or gradient is not finite, throws NumericError naming step, epoch, batch and the first parameter or
 /// gradient with such a number, and leaves parameters and moments as they were; on every rank with the same message.

@@ -8,17 +8,16 @@
 
 #include <array>
 #include <atomic>
-#include <limits>
-#include <mutex>
+#include <memory>
 #include <numeric>
 
 #include "attune/dist/point_to_point_communicator.h"
 #include "attune/tensor/host_view.h"
-#include "attune/train/batch_loss.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_ranks.h"
 #include "tests/support/recording_transport.h"
 #include "tests/train/reverse_task.h"
+#include "tests/train/small_batches.h"
 #include "tests/train/small_tasks.h"
 #include "tests/train/train_on_ranks.h"
 
@@ -269,26 +268,6 @@ TEST_F(RanksTest, TheLogSaysWhatCommunicationCosts) {
 
 // Below: one update.
 
-std::unique_ptr<DecoderLm> small_lm() {
-  TransformerConfig config{.d_model = 32, .heads = 4, .layers = 1, .d_ff = 64, .dropout = 0};
-  config.architecture = Architecture::decoder_lm;
-  config.vocab = 20;
-  config.context_length = 16;
-  auto model = build_decoder_lm(config, 7);
-  require_gradients(*model);
-  return model;
-}
-
-LanguageModelBatch lm_batch(int rank) {
-  LanguageModelBatch batch;
-  batch.offsets = {0, 8};
-  for (int32_t i = 0; i < 8; ++i) {
-    batch.input.push_back((i * 3 + rank) % 20);
-    batch.labels.push_back((i * 5 + rank) % 20);
-  }
-  return batch;
-}
-
 TEST(DataParallel, GradientsTravelWhileBackwardGoesOn) {
   run_in_process(2, [&](Communicator& communicator) {
     const auto model = small_lm();
@@ -382,79 +361,70 @@ TEST(DataParallel, EveryRankKeepsItsPartOfTheStates) {
   }
 }
 
-class UpdateOnRanks : public ::testing::TestWithParam<bool> {
- protected:
-  // The message with which three ranks fail at once, of which `change` may spoil one.
-  std::string message(const std::function<void(int, TrainingBatch&, Module&)>& change) {
-    std::mutex mutex;
-    std::vector<std::string> messages;
-    run_in_process(3, [&](Communicator& communicator) {
-      const auto model = small_lm();
-      DataParallel ranks(communicator, named_parameters(*model), {.shard = GetParam(), .bucket_bytes = 4096});
-      Adam adam(named_parameters(*model), {}, 0, ranks.owned());
-      TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
-      batch.labels = 24;
-      change(communicator.rank(), batch, *model);
-      const Tensor before = named_parameters(*model)[0].tensor->clone();
-      const std::string text = message_of<NumericError>([&] {
-        update(*model, adam,
-               {.batches = std::span(&batch, 1), .step = 4, .first_batch = 9, .learning_rate = 0.1, .ranks = &ranks});
-      });
-      EXPECT_EQ(tensor_bytes(*named_parameters(*model)[0].tensor), tensor_bytes(before));
-      const std::lock_guard lock(mutex);
-      messages.push_back(text);
+TEST(DataParallel, WhatNoRankHasAGradientOfStaysAsItIs) {
+  for (const bool shard : {false, true})
+    run_in_process(2, [&](Communicator& communicator) {
+      Tensor used = Tensor::full({3, 4}, 1), unused = Tensor::full({3, 4}, 1);
+      require_gradient(used);
+      require_gradient(unused);
+      const std::vector<NamedParameter> parameters = {{"used", &used}, {"unused", &unused}};
+      DataParallel ranks(communicator, parameters, {.shard = shard});
+      Adam adam(parameters, {.kind = OptimizerKind::adamw, .weight_decay = 1}, 0, ranks.owned());
+      if (communicator.rank() == 1) set_gradient(used, Tensor::full({3, 4}, 2));  // the other rank has none at all
+      ranks.reduce();
+      const Tensor squares = Tensor::zeros({1}, {.dtype = DType::f64});
+      ranks.add_squares(squares);
+      const UpdateTotals totals = ranks.agree({.squares = squares.item()});
+      EXPECT_DOUBLE_EQ(totals.squares, 48);
+      adam.start_step(0.1, Tensor::from({1}, std::vector{totals.squares}));
+      ranks.share_parameters();
+      for (const float x : used.values<float>()) EXPECT_NEAR(x, 1 - 0.1 - 0.1, 1e-5);
+      for (const float x : unused.values<float>()) EXPECT_EQ(x, 1);
     });
-    EXPECT_EQ(messages.size(), 3u);
-    for (const std::string& text : messages) EXPECT_EQ(text, messages.at(0));
-    return messages.at(0);
+}
+
+// Of one rank. Says what is asked of it.
+class RecordingExchange final : public TensorExchange {
+ public:
+  explicit RecordingExchange(std::string& calls) : calls_(calls) {}
+  Pending start_all_reduce(const Tensor& /*x*/) override { return start(); }
+  Pending start_reduce_scatter(const Tensor& /*x*/) override { return start(); }
+  Pending start_all_gather(const Tensor& /*x*/) override { return start(); }
+  void broadcast(const Tensor& /*x*/, int /*root*/) override {}
+  void all_started() override { calls_ += "all started, "; }
+  int64_t unit() const override { return 1; }
+  int64_t bytes_sent() const override { return 0; }
+  std::string text() const override { return ""; }
+
+ private:
+  struct Waited final : Pending::State {
+    explicit Waited(std::string& recorded) : calls(recorded) {}
+    double wait() override {
+      calls += "wait, ";
+      return 0;
+    }
+    std::string& calls;
+  };
+  Pending start() {
+    calls_ += "start, ";
+    return Pending(std::make_shared<Waited>(calls_));
   }
-  static std::string tensor_bytes(const Tensor& x) { return {static_cast<const char*>(x.raw()), x.bytes()}; }
+
+  std::string& calls_;
 };
-INSTANTIATE_TEST_SUITE_P(Sharded, UpdateOnRanks, ::testing::Bool());
 
-TEST_P(UpdateOnRanks, ABadLossOnOneRankFailsOnAll) {
-  const std::string text = message([](int rank, TrainingBatch& batch, Module&) {
-    if (rank != 1) return;
-    batch.loss = [loss = batch.loss](const CrossEntropyOptions& options) {
-      CrossEntropy bad = loss(options);
-      bad.loss.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-      return bad;
-    };
-  });
-  EXPECT_EQ(text, "step 4, epoch 1, batch 9: the loss is nan; all parameters and gradients are finite");
-}
-
-TEST_P(UpdateOnRanks, ABadGradientOnOneRankFailsOnAll) {
-  const std::string text = message([](int rank, TrainingBatch&, Module& model) {
-    if (rank != 2) return;
-    const NamedParameter last = named_parameters(model).back();
-    Tensor bad = Tensor::zeros_like(*last.tensor);
-    bad.data<float>()[bad.numel() - 1] = std::numeric_limits<float>::infinity();
-    set_gradient(*last.tensor, bad);
-  });
-  EXPECT_THAT(text, HasSubstr("step 4, epoch 1, batch 9: the gradient's norm is inf; the gradient of "));
-  EXPECT_THAT(text, HasSubstr(" is not finite at element "));
-}
-
-TEST_P(UpdateOnRanks, WhatNoRankHasAGradientOfStaysAsItIs) {
-  run_in_process(2, [&](Communicator& communicator) {
-    Tensor used = Tensor::full({3, 4}, 1), unused = Tensor::full({3, 4}, 1);
-    require_gradient(used);
-    require_gradient(unused);
-    const std::vector<NamedParameter> parameters = {{"used", &used}, {"unused", &unused}};
-    DataParallel ranks(communicator, parameters, {.shard = GetParam()});
-    Adam adam(parameters, {.kind = OptimizerKind::adamw, .weight_decay = 1}, 0, ranks.owned());
-    if (communicator.rank() == 1) set_gradient(used, Tensor::full({3, 4}, 2));  // the other rank has none at all
-    ranks.reduce();
-    const Tensor squares = Tensor::zeros({1}, {.dtype = DType::f64});
-    ranks.add_squares(squares);
-    const UpdateTotals totals = ranks.agree({.squares = squares.item()});
-    EXPECT_DOUBLE_EQ(totals.squares, 48);
-    adam.start_step(0.1, Tensor::from({1}, std::vector{totals.squares}));
-    ranks.share_parameters();
-    for (const float x : used.values<float>()) EXPECT_NEAR(x, 1 - 0.1 - 0.1, 1e-5);
-    for (const float x : unused.values<float>()) EXPECT_EQ(x, 1);
-  });
+// Also on a rank whose part of the batch is empty.
+TEST(DataParallel, WhatIsDoneMeanwhileComesBetweenTheLastStartAndTheFirstWait) {
+  const auto model = small_lm();
+  std::string calls;
+  LocalCommunicator alone;
+  Tensor x = Tensor::full({3}, 1), y = Tensor::full({4}, 1);
+  for (Tensor* parameter : {&x, &y}) require_gradient(*parameter);
+  DataParallel ranks(alone, {{"x", &x}, {"y", &y}}, {.bucket_bytes = 16}, std::make_unique<RecordingExchange>(calls));
+  Adam adam({{"x", &x}, {"y", &y}}, {});
+  const std::vector<TrainingBatch> batches = {{.labels = 8, .tokens = 8, .loss = {}}};
+  update(*model, adam, {.batches = batches, .meanwhile = [&] { calls += "meanwhile, "; }, .ranks = &ranks});
+  EXPECT_EQ(calls, "start, start, meanwhile, all started, wait, wait, ");
 }
 
 }  // namespace

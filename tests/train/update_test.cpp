@@ -5,65 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "attune/autograd/graph.h"
 #include "attune/nn/layer_stack.h"
-#include "attune/ops/linear.h"
 #include "attune/tensor/device_error.h"
-#include "attune/tensor/host_view.h"
-#include "attune/train/batch_loss.h"
 #include "attune/train/evaluate.h"
 #include "tests/support/devices.h"
-#include "tests/support/errors.h"
-#include "tests/support/gradient_check.h"
-#include "tests/train/reverse_task.h"
+#include "tests/train/small_batches.h"
+#include "tests/train/training_run.h"
 
 namespace attune {
 namespace {
-
-std::vector<ParallelExample> examples() {
-  std::vector<ParallelExample> examples;
-  Random random(3);
-  for (int i = 0; i < 24; ++i) {
-    ParallelExample e;
-    for (uint64_t n = 2 + random.below(6); n > 0; --n) e.source.push_back(static_cast<int32_t>(4 + random.below(16)));
-    for (uint64_t n = 2 + random.below(6); n > 0; --n) e.target.push_back(static_cast<int32_t>(4 + random.below(16)));
-    e.source.push_back(3);
-    e.target.push_back(3);
-    examples.push_back(e);
-  }
-  return examples;
-}
-
-PackedBatch batch_of(int32_t begin, int32_t end) {
-  std::vector<int32_t> indices;
-  for (int32_t i = begin; i < end; ++i) indices.push_back(i);
-  return pack(examples(), indices, 2);
-}
-
-std::vector<TrainingBatch> batches_of(const Transformer& model, std::vector<PackedBatch> packed) {
-  std::vector<TrainingBatch> batches;
-  for (PackedBatch& batch : packed) batches.push_back(training_batch(model, std::move(batch)));
-  return batches;
-}
-
-std::unique_ptr<Transformer> small_model(double dropout) {
-  auto model = build_transformer({.source_vocab = 20,
-                                  .target_vocab = 20,
-                                  .d_model = 32,
-                                  .heads = 4,
-                                  .layers = 2,
-                                  .d_ff = 64,
-                                  .dropout = dropout,
-                                  .attention_dropout = dropout,
-                                  .activation_dropout = dropout},
-                                 7);
-  require_gradients(*model);
-  return model;
-}
 
 TEST(Update, ManySmallBatchesAreOneLargeOne) {
   const OneThread one_thread;
@@ -103,14 +59,14 @@ TEST(Update, SendsABatchWhileTheOneBeforeIsAtWork) {
       return loss(options);
     };
   }
-  batches.push_back(
-      {.labels = 0, .tokens = 0, .loss = {}});  // of a rank without a part: at the end no batch is at work
+  batches.push_back({.labels = 0, .tokens = 0, .loss = {}});  // of a rank without a part
   update(*model, adam,
          {.batches = std::span(batches).first(3), .device = Plain{}, .meanwhile = [&] { calls += "meanwhile"; }});
   EXPECT_EQ(calls, "loss 0, send 1, loss 1, send 2, loss 2, meanwhile");
   calls.clear();
-  update(*model, adam, {.batches = std::span(batches).last(2), .device = Plain{}});
-  EXPECT_EQ(calls, "loss 2, ");
+  update(*model, adam,
+         {.batches = std::span(batches).last(2), .device = Plain{}, .meanwhile = [&] { calls += "meanwhile"; }});
+  EXPECT_EQ(calls, "loss 2, meanwhile");
 }
 
 TEST(Update, ABatchThatCannotBeSentIsUsedAllTheSame) {
@@ -288,104 +244,6 @@ TEST(Update, BiasesAreMovedByTheRateAndTrainedByNothingElse) {
       EXPECT_TRUE(value == 0.25f || value == -0.25f || value == 0) << p.name << ": " << value;
   }
   EXPECT_EQ(biases, 4u);
-}
-
-class UpdateOfBadNumbers : public ::testing::Test {
- protected:
-  const NamedParameter& parameter(const std::string& name) const {
-    return *std::ranges::find(parameters_, name, &NamedParameter::name);
-  }
-  // The message of step 12, which begins with batch 40 of epoch 3.
-  std::string message_of_update() {
-    Adam adam(parameters_, {});
-    const auto batches = batches_of(*model_, {batch_of(0, 8), batch_of(8, 16)});
-    return message_of<NumericError>([&] {
-      update(*model_, adam, {.batches = batches, .step = 12, .epoch = 3, .first_batch = 40, .learning_rate = 0.01});
-    });
-  }
-  std::unique_ptr<Transformer> model_ = small_model(0);
-  std::vector<NamedParameter> parameters_ = named_parameters(*model_);
-};
-
-TEST_F(UpdateOfBadNumbers, NamesTheFirstBadParameterAndChangesNothing) {
-  parameter("projection.weight").tensor->data<float>()[5] = std::numeric_limits<float>::quiet_NaN();
-  const Tensor good = parameters_[0].tensor->clone();
-  EXPECT_EQ(message_of_update(),
-            "step 12, epoch 3, batch 40: the loss is nan; parameter projection.weight is not finite at element 5");
-  EXPECT_TRUE(same_bits(*parameters_[0].tensor, good));
-  for (const NamedParameter& p : parameters_) EXPECT_FALSE(gradient(*p.tensor).defined()) << p.name;
-}
-
-// The gradients are finite: the step is not made because of the losses alone.
-TEST(Update, NamesTheFirstBadLossAndLeavesNoTrace) {
-  for (const Device& device : all_devices()) {
-    SCOPED_TRACE(device.text());
-    const auto model = small_model(0), undisturbed = small_model(0);
-    for (Transformer* m : {model.get(), undisturbed.get()}) {
-      move_parameters(*m, device);
-      require_gradients(*m);
-    }
-    Adam adam(named_parameters(*model), {.clip_norm = 0.1}, 0.9);
-    Adam undisturbed_adam(named_parameters(*undisturbed), {.clip_norm = 0.1}, 0.9);
-    const std::vector<PackedBatch> packed = {batch_of(0, 8), batch_of(8, 16), batch_of(16, 24)};
-    std::vector<TrainingBatch> batches = batches_of(*model, packed);
-    const auto spoil = [](TrainingBatch& batch, double value) {
-      batch.loss = [value, loss = batch.loss](const CrossEntropyOptions& options) {
-        CrossEntropy bad = loss(options);
-        bad.loss.fill(value);
-        return bad;
-      };
-    };
-    spoil(batches[1], std::numeric_limits<double>::infinity());
-    spoil(batches[2], std::numeric_limits<double>::quiet_NaN());
-    const UpdateInput bad{
-        .batches = batches, .step = 12, .epoch = 3, .first_batch = 40, .learning_rate = 0.01, .device = device};
-    EXPECT_EQ(message_of<NumericError>([&] { update(*model, adam, bad); }),
-              "step 12, epoch 3, batch 41: the loss is inf; all parameters and gradients are finite");
-    EXPECT_EQ(adam.steps(), 0);
-
-    const auto good = batches_of(*model, packed), same = batches_of(*undisturbed, packed);
-    update(*model, adam, {.batches = good, .learning_rate = 0.01, .device = device});
-    update(*undisturbed, undisturbed_adam, {.batches = same, .learning_rate = 0.01, .device = device});
-    EXPECT_EQ(adam.steps(), 1);
-    for (size_t i = 0; i < adam.states().size(); ++i) {
-      const AdamState &a = adam.states()[i], &b = undisturbed_adam.states()[i];
-      EXPECT_EQ(host_values<float>(a.m), host_values<float>(b.m)) << a.name;
-      EXPECT_EQ(host_values<float>(a.average), host_values<float>(b.average)) << a.name;
-    }
-  }
-}
-
-TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
-  const Tensor& bias = *parameter("projection.bias").tensor;
-  set_gradient(bias, Tensor::full(bias.shape(), std::numeric_limits<double>::infinity()));
-  EXPECT_EQ(message_of_update(),
-            "step 12, epoch 3, batches 40 to 41: the gradient's norm is inf; the gradient of projection.bias is not "
-            "finite at element 0");
-}
-
-// oneDNN's ReLU makes 0 of NaN, so that the loss is finite; but the gradient of its input is 0 times the weight. Ours,
-// of products without AVX-512, keeps NaN, whose sign is anyone's, and the loss says it.
-TEST_F(UpdateOfBadNumbers, ReluHidesNoWeight) {
-  const Tensor one = Tensor::full({1, 1}, 1.0), bad = Tensor::full({1, 1}, NAN);
-  const bool kept = std::isnan(linear(one, bad, {}, Activation::relu).values<float>()[0]);
-  const char* const found = kept ? "batch 40: the loss is nan" : "batches 40 to 41: the gradient's norm is nan";
-  for (const char* name :
-       {"encoder.layers.0.feed_forward.linear_1.weight", "decoder.layers.1.feed_forward.linear_1.weight"}) {
-    float& element = parameter(name).tensor->data<float>()[7];
-    const float good = std::exchange(element, std::numeric_limits<float>::quiet_NaN());
-    std::string message = message_of_update();
-    if (const size_t sign = message.find("-nan"); kept && sign != std::string::npos) message.erase(sign, 1);
-    EXPECT_EQ(message, fmt::format("step 12, epoch 3, {}; parameter {} is not finite at element 7", found, name));
-    element = good;
-  }
-}
-
-TEST_F(UpdateOfBadNumbers, ABiasThatReluHidesIsFoundByTheCheckOfParameters) {
-  check_parameters(*model_, 11);
-  parameter("encoder.layers.0.feed_forward.linear_1.bias").tensor->data<float>()[3] = NAN;
-  EXPECT_EQ(message_of<NumericError>([&] { check_parameters(*model_, 12); }),
-            "step 12: parameter encoder.layers.0.feed_forward.linear_1.bias is not finite at element 3");
 }
 
 TEST(Update, AsksTheSystemForNothingInSteadyState) {

@@ -116,6 +116,8 @@ TEST(Waits, ExpertsHaveOneMoreForEachLayerOfABatch) {
   config.feed_forward = Experts{.experts = 4, .d_ff = 7, .choice_bias = true, .bias_rate = 0.01};
   const auto model = build_decoder_lm(config);
   EXPECT_EQ(waits_of_update(model, [&](uint64_t seed) { return training_batch(*model, windows(seed)); }), 1u + 3 * 2);
+  const TokenDocuments documents{.ids = ids(12, 1), .offsets = {0, 5, 12}};
+  EXPECT_EQ(waits_in([&] { evaluate(*model, documents, 0, {.batch_tokens = 1}); }), 2u * (1 + 2));
 }
 
 // With so small a limit every text is a batch.
