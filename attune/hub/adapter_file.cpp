@@ -5,6 +5,7 @@
 #include "attune/base/fail.h"
 #include "attune/hub/adapter_folder.h"
 #include "attune/io/json_file.h"
+#include "attune/ops/precision.h"
 
 namespace attune {
 
@@ -56,7 +57,7 @@ void AdapterFile::fill(const std::string& name, const Tensor& parameter) {
   if (values.shape() != parameter.shape())
     fail<FileError>("{}: tensor {} has shape {}, the model has {}", reader_.path().string(), in_quotes(name),
                     values.shape().text(), parameter.shape().text());
-  parameter.copy_from(values);
+  parameter.copy_from(parameter.dtype() == DType::bf16 ? to_bfloat16(values) : values);
 }
 
 void AdapterFile::refuse_unknown() const {

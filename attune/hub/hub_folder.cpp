@@ -124,7 +124,6 @@ std::vector<FoundParameter> HubFolder::found_in(Module& model) const {
 void HubFolder::fill(Module& model, LoadedWeights weights) const {
   ParameterReader reader(model, found_in(model), tensors_, weights);
   reader.fill();
-  if (weights == LoadedWeights::bfloat16_tensors) round_matrices(model);  // what the files have in float32
   if (!are_panels(weights)) return;
   make_panels(model, panel_format(weights),
               {.read = [&](const Tensor& weight) { return reader.read(weight); },

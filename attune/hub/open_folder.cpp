@@ -64,15 +64,19 @@ struct Target {
   const Device& device;
 };
 
-// Calls load(weights); where there is an adapter, adds it to the weights that were loaded as they are stored.
+// Calls load(weights). Where there is an adapter, adds it to the weights as they are stored, before panels are made of
+// them or they are rounded. A folder with bfloat16 is loaded as bfloat16 tensors at once where these are wanted: what
+// it has in bfloat16 stays as it is, and float32 matrices beside that are rounded before and after.
 template <class Load>
 auto load_with(const std::optional<std::filesystem::path>& adapter, const OpenedFolder& base, const Target& target,
                Load&& load) {
-  auto files = load(adapter ? LoadedWeights::mapped : target.weights);
+  const bool rounds = target.weights == LoadedWeights::bfloat16_tensors;
+  const bool as_wanted = !adapter || (rounds && base.config().bfloat16_numbers > 0);
+  auto files = load(as_wanted ? target.weights : LoadedWeights::mapped);
   if (adapter) {
     read_adapter(*adapter, base, *files.model);
     merge_adapters(*files.model);
-    if (target.weights == LoadedWeights::bfloat16_tensors) round_matrices(*files.model);
+    if (rounds) round_matrices(*files.model);
     if (are_panels(target.weights))
       make_panels(*files.model, panel_format(target.weights).value_or(WeightFormat::float32));
   }

@@ -11,14 +11,14 @@
 namespace attune {
 namespace {
 
-// Where the values of parameters go that are adjacent since they are one product, as queries, keys and values are: by
-// name. `narrow`: in bfloat16 where products alone read them.
+// For parameters that are one product (queries, keys and values): the tensors, adjacent, that take their values, by
+// name. `narrow`: in bfloat16 where is_product_matrix().
 std::map<std::string, Tensor> adjacent_places(Module& module, bool narrow) {
   const ParameterUses uses(module);
   std::vector<NamedParameter> rounded, others;
   for (const auto& run : adjacent_runs(named_parameters(module))) {
     if (run.size() == 1) continue;
-    for (const NamedParameter& p : run) (narrow && uses.is_multiplied_alone(*p.tensor) ? rounded : others).push_back(p);
+    for (const NamedParameter& p : run) (narrow && uses.is_product_matrix(*p.tensor) ? rounded : others).push_back(p);
   }
   auto places =
       made_of_runs(rounded, [](const Tensor& run) { return Tensor::empty(run.shape(), {.dtype = DType::bf16}); });
@@ -84,9 +84,11 @@ ParameterReader::ParameterReader(Module& module, std::vector<FoundParameter> fou
     const bool stays_bfloat16 =
         weights != LoadedWeights::mapped && p.transform.add == 0 && uses.is_matrix(own) &&
         std::ranges::all_of(p.stored, [&](const std::string& name) { return tensors.is_bfloat16(name); });
-    const bool later = are_panels(weights) && uses.is_multiplied_alone(own) &&
-                       !(stays_bfloat16 && is_stored_so(p));  // then there are pages of the file
-    wanted_.push_back({std::move(p), stays_bfloat16 ? Bfloat16::kept : Bfloat16::widened, later});
+    const bool is_product = uses.is_product_matrix(own);
+    const bool rounded = weights == LoadedWeights::bfloat16_tensors && is_product && !stays_bfloat16;
+    const bool later =
+        are_panels(weights) && is_product && !(stays_bfloat16 && is_stored_so(p));  // then there are pages of the file
+    wanted_.push_back({std::move(p), stays_bfloat16 ? Bfloat16::kept : Bfloat16::widened, rounded, later});
     ++rows_for(wanted_.back()).waiting;
   }
 }
@@ -97,7 +99,8 @@ ParameterReader::Rows& ParameterReader::rows_for(const Wanted& p) {
 
 // The rows of a parameter's stored tensors, one tensor below the other: pages of the file where that has them so.
 Tensor ParameterReader::stored_rows(const Wanted& wanted) const {
-  const auto& [p, storage, later] = wanted;
+  const FoundParameter& p = wanted.found;
+  const Bfloat16 storage = wanted.storage;
   if (p.stored.size() == 1 && !is_transposed(p)) {
     const Tensor stored = tensors_.read(p.stored.front(), storage);
     return stored.reshape(rows_shape(p, stored.shape()));
@@ -156,6 +159,10 @@ void ParameterReader::fill() {
       const Tensor without_values = widened ? own : Tensor::empty(own.shape(), {.dtype = DType::bf16});
       later_[without_values.address()] = &p;
       replacing.emplace(p.found.parameter.name, without_values);
+    } else if (p.rounded) {
+      const Tensor values = values_of(p);
+      replacing.emplace(p.found.parameter.name, to_bfloat16(values));
+      tensors_.release_pages(values);
     } else {
       replacing.emplace(p.found.parameter.name, values_of(p));
     }

@@ -14,14 +14,16 @@ namespace attune {
 
 class ParameterReader {
  public:
-  /// `found` are the parameters of `module`. `weights` decides whether bfloat16 stays, and whether parameters of one
-  /// product stay adjacent in memory, which panels do not need. Module and tensors have to outlive this.
+  /// `found` are the parameters of `module`. `weights` decides whether bfloat16 stays, whether matrices are rounded to
+  /// it, and whether parameters of one product stay adjacent in memory, which panels do not need. Module and tensors
+  /// have to outlive this.
   ParameterReader(Module& module, std::vector<FoundParameter> found, const HubTensors& tensors, LoadedWeights weights);
 
   /// Gives the module the values: rows that are stored as they are become pages of the file, see map_parameters(); all
-  /// others are copied. The module's parameters need no values before, see NoInitialization. Where panels are made,
-  /// matrices of products that may have to be copied are left without values: read() gives them one at a time, so that
-  /// copies and panels are never all in memory together.
+  /// others are copied. Matrices are rounded one after the other, so that all of them are never in memory in float32.
+  /// The module's parameters need no values before, see NoInitialization. Where panels are made, matrices of products
+  /// that may have to be copied are left without values: read() gives them one at a time, so that copies and panels are
+  /// never all in memory together.
   void fill();
 
   /// The values of a parameter that fill() left without; any other parameter itself.
@@ -31,7 +33,8 @@ class ParameterReader {
   struct Wanted {
     FoundParameter found;
     Bfloat16 storage;
-    bool later;  // fill() leaves it without values
+    bool rounded;  // to bfloat16
+    bool later;    // fill() leaves it without values
   };
   // Stored rows that one or several parameters are parts of.
   struct Rows {

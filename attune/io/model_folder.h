@@ -113,9 +113,9 @@ void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& mod
 ///                     panels leave memory until embeddings read rows of them
 ///   bfloat16_panels   as `panels`, all panels in bfloat16 (float32 is rounded), for ProductPrecision::bfloat16. A
 ///                     folder with panels of another type is refused
-///   bfloat16_tensors  for ProductPrecision::bfloat16 on devices that read tensors, see round_matrices(): bfloat16
-///   where
-///                     products alone read a matrix, or products and lookups; the rest as `mapped`. A folder with
+///   bfloat16_tensors  for ProductPrecision::bfloat16 on devices that read tensors, see round_matrices(): what products
+///                     alone read, or products and lookups, in bfloat16 (float32 is rounded); tables that lookups
+///                     alone read too where a hub folder has them in bfloat16; the rest as `mapped`. A folder with
 ///                     panels of another type is refused
 ///   int8_panels       as `panels`, all panels in int8, for a model that is trained by adapters alone
 ///   stored            as `mapped`, for conversion to panels
@@ -126,7 +126,8 @@ inline bool are_panels(LoadedWeights weights) {
   return weights == LoadedWeights::panels || weights == LoadedWeights::bfloat16_panels ||
          weights == LoadedWeights::int8_panels;
 }
-/// The format of the panels, also of those that a folder has; none: that of the matrices, or of the folder.
+/// The format of the panels that are made; a folder with panels of another format is refused. None: panels have the
+/// format of the matrices, or of those in the folder.
 inline std::optional<WeightFormat> panel_format(LoadedWeights weights) {
   if (weights == LoadedWeights::bfloat16_panels || weights == LoadedWeights::bfloat16_tensors)
     return WeightFormat::bfloat16;

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/base/glob.h"
+#include "attune/nn/adjacent_runs.h"
 #include "attune/ops/panel_weight.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/residual.h"
@@ -144,9 +146,20 @@ std::vector<AdaptedParameter> adapted_parameters(Module& module) {
 }
 
 void merge_adapters(Module& module) {
+  std::set<const Tensor*> own;  // whose memory nothing else holds, so that it may be overwritten
+  for (const auto& run : adjacent_runs(named_parameters(module)))
+    if (run.front().tensor->shared_by() == std::ssize(run))
+      for (const NamedParameter& p : run) own.insert(p.tensor);
   for (const AdapterSlot& slot : adapter_slots(module)) {
     if (!slot.adapter->there()) continue;
-    *slot.weight = with_adapter(*slot.weight, *slot.adapter);
+    Parameter sum = with_adapter(*slot.weight, *slot.adapter);
+    const Tensor& before = slot.weight->tensor;
+    if (before.defined() && before.dtype() == DType::bf16) sum.tensor = to_bfloat16(sum.tensor);
+    if (own.contains(&before)) {
+      before.copy_from(sum.tensor);
+      sum.tensor = before.detach();
+    }
+    *slot.weight = std::move(sum);
     slot.adapter->remove();
   }
 }

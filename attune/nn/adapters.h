@@ -49,8 +49,10 @@ struct AdaptedParameter {
 /// the result.
 std::vector<AdaptedParameter> adapted_parameters(Module& module);
 
-/// Adds every adapter's product to the weight of its projection, which gets a tensor of its own, and removes the
-/// adapter. Throws as with_adapter() does.
+/// Adds every adapter's product to the weight of its projection, and removes the adapter. A bfloat16 weight stays
+/// bfloat16. The sum is written over a weight whose memory only this module's adjacent parameters hold, so that they
+/// stay adjacent; any other weight, as one on the pages of a file, gets a tensor of its own. Throws as with_adapter()
+/// does.
 void merge_adapters(Module& module);
 
 }  // namespace attune

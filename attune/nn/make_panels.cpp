@@ -137,7 +137,7 @@ void round_matrices(Module& module) {
   const ParameterUses uses(module);
   std::vector<NamedParameter> matrices;
   for (const NamedParameter& p : named_parameters(module))
-    if (p.tensor->dtype() == DType::f32 && uses.is_multiplied_alone(*p.tensor)) matrices.push_back(p);
+    if (p.tensor->dtype() == DType::f32 && uses.is_product_matrix(*p.tensor)) matrices.push_back(p);
   if (matrices.empty()) return;
   const auto rounded = made_of_runs(matrices, [](const Tensor& run) { return to_bfloat16(run); });
   replace_parameters(module, [&](const NamedParameter& p) {

@@ -37,8 +37,8 @@ inline std::optional<WeightFormat> panel_format(ProductPrecision precision) {
 
 /// For products in bfloat16 on a device that reads tensors: rounds to bfloat16 what products alone read, or products
 /// and lookups, so that products do not round it each time. What is adjacent stays adjacent. All else stays as it is,
-/// and so does what is read by element too, as the decompressions of latent attention are. Drops panels of what has a
-/// tensor.
+/// and so does what is read by element too, as the decompressions of latent attention are. If anything is rounded,
+/// panels of what has a tensor are dropped.
 void round_matrices(Module& module);
 
 /// Removes the tensors that only products and lookups read, where there are panels. An embedding whose table is also a

@@ -29,7 +29,7 @@ struct Parameter {
   std::shared_ptr<const PanelWeight> quantised = {};
 
   bool defined() const { return tensor.defined() || panels != nullptr || quantised != nullptr; }
-  /// The dtype of what is computed with this parameter: float32, or float64 where it is.
+  /// The dtype of what is computed with this parameter: float64 where its tensor is float64, else float32.
   DType dtype() const { return tensor.defined() && tensor.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 };
 

@@ -12,8 +12,8 @@ class ParameterUses final : public Visitor {
   explicit ParameterUses(Module& module) { module.visit(*this); }
   /// Whether nothing but products and lookups reads it.
   bool is_matrix(const Tensor& parameter) const { return !by_element_.contains(parameter.address()); }
-  /// The same, and a product does.
-  bool is_multiplied_alone(const Tensor& parameter) const {
+  /// Whether products read it, or products and lookups, and nothing else.
+  bool is_product_matrix(const Tensor& parameter) const {
     return is_matrix(parameter) && multiplied_.contains(parameter.address());
   }
 

@@ -14,6 +14,7 @@
 #include "attune/kernels/prediction_pairs.h"
 #include "attune/kernels/scale.h"
 #include "attune/ops/gather.h"
+#include "attune/ops/linear_check.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 #include "attune/ops/scale.h"
@@ -186,6 +187,7 @@ void check_linear(const LinearInputs& in) {
     fail<ShapeError>("{}: weight {} {} does not fit the bias {} {}", op, name_of(weight.dtype()), weight.shape().text(),
                      name_of(bias.dtype()), bias.shape().text());
   if (!is_floating(x.dtype())) refuse_dtype(op, x.dtype());
+  check_weight_gradient(op, weight);
   check_device(op, x, {weight, bias});
 }
 

@@ -40,8 +40,8 @@ CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const Cr
 /// When recording, the gradients are computed together with the loss, while a piece is in the processor's cache.
 ///   x [n, d]   weight [vocabulary, d]   bias [vocabulary] or undefined   labels [n]
 /// Differentiable in x, weight and bias as cross_entropy() is in logits. If bfloat16_products(), float32 inputs and the
-/// gradient of the logits are rounded to bfloat16 for the products; the logits are float32. A bfloat16 weight is read as
-/// linear() reads it.
+/// gradient of the logits are rounded to bfloat16 for the products; the logits are float32. A bfloat16 weight is read
+/// as linear() reads it, and must not need a gradient. Throws as cross_entropy() does.
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Indices& labels,
                                   const CrossEntropyOptions& options = {});
 

@@ -66,21 +66,6 @@ OutputGradients output_gradients(const LinearTape& tape, Tensor dy) {
   return result;
 }
 
-// One tensor over all parameters: in place if they are adjacent in memory, else a copy.
-Tensor stacked(std::span<const Tensor> parts) {
-  if (parts.size() == 1) return parts[0].detach();
-  if (const Tensor joined = Tensor::joined(parts); joined.defined()) return joined;
-  std::vector<int64_t> sizes(parts[0].shape().begin(), parts[0].shape().end());
-  for (const Tensor& part : parts.subspan(1)) sizes[0] += part.size(0);
-  const Tensor all = Tensor::empty(Shape{std::span<const int64_t>(sizes)}, {parts[0].dtype(), parts[0].device()});
-  int64_t row = 0;
-  for (const Tensor& part : parts) {
-    all.rows(row, row + part.size(0)).copy_from(part);
-    row += part.size(0);
-  }
-  return all;
-}
-
 bool is_quantised(std::span<const LinearParameters> parameters) {
   return std::ranges::any_of(parameters, [](const LinearParameters& p) { return p.quantised != nullptr; });
 }
@@ -91,10 +76,9 @@ Tensor stacked_weights(const Tensor& x, std::span<const LinearParameters> parame
   std::array<Tensor, kMostSideBySide> weights;
   const DType products = bf16 ? DType::bf16 : x.dtype();
   std::ranges::transform(parameters, weights.begin(),
-                         [&](const LinearParameters& p) { return weight_of(p, products); });
+                         [&](const LinearParameters& p) { return p.quantised ? weight_of(p, products) : p.weight; });
   const auto all = std::span(weights).first(parameters.size());
-  if (!bf16) return stacked(all);
-  return is_quantised(parameters) ? to_bfloat16(stacked(all)) : stacked_in_bfloat16(all);
+  return bf16 && !is_quantised(parameters) ? stacked_in_bfloat16(all) : stacked(all, products);
 }
 
 // Leaves the backward pass what it needs to make the weight again.
@@ -149,7 +133,8 @@ Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
     stack.sizes[stack.count++] = p.quantised ? p.quantised->out() : p.weight.size(0);
   }
   stack.weight = stacked_weights(x, parameters, takes_bfloat16(x));
-  if (parameters[0].bias.defined()) stack.bias = stacked(std::span(stack.biases).first(stack.count));
+  if (const Tensor& first = parameters[0].bias; first.defined())
+    stack.bias = stacked(std::span(stack.biases).first(stack.count), first.dtype());
   return stack;
 }
 

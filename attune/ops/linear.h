@@ -22,8 +22,8 @@ struct LinearOptions {
 ///   x [..., in]   weight [out, in]   bias [out] or undefined
 ///   returns [..., out]
 /// If bfloat16_products(), a float32 weight is rounded to bfloat16 for the product, and so is x unless it is bfloat16.
-/// Else, with a float32 x, a bfloat16 weight is widened for the product. Differentiable in x, weight and bias, but for
-/// a bfloat16 weight: only models that are used have some. Throws ShapeError.
+/// Else, with a float32 x, a bfloat16 weight is widened for the product. Differentiable in x, weight and bias. Throws
+/// ShapeError, also for a bfloat16 weight that needs a gradient: only models that are used have such weights.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Activation activation = Activation::none);
 
@@ -40,13 +40,14 @@ struct LinearParameters {
 Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearOptions& options);
 
 /// The matrix for a product with inputs of type `products`: widened where it is quantised, or bfloat16 and the product
-/// float32; else the weight, which is still to be rounded where it is float32 and the product bfloat16.
+/// float32; else the weight. For products in bfloat16 it may be float32, which the caller has to round.
 Tensor weight_of(const LinearParameters& parameters, DType products);
 
 /// linear(x, weight_i, bias_i) for 1 to 3 pairs of weight and bias, in one product.
 ///   x [..., in]   returns [..., sum of out_i], the results side by side
-/// Parameters that are adjacent in memory (Tensor::rows of one tensor) are read in place; others are first copied into
-/// one tensor. Differentiable in x and in each parameter. Throws ShapeError.
+/// Parameters that are adjacent in memory (Tensor::rows of one tensor) are read in place where they have the type of
+/// the product, else converted together; others are first copied into one tensor. Differentiable in x and in each
+/// parameter. Throws as linear() does.
 Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters);
 
 }  // namespace attune

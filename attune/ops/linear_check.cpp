@@ -1,5 +1,6 @@
 #include "attune/ops/linear_check.h"
 
+#include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/ops/panel_weight.h"
 #include "attune/ops/rows.h"
@@ -7,13 +8,19 @@
 namespace attune {
 namespace {
 
-// float32 and bfloat16 may stand beside each other: which of them the product reads is its precision.
+// x and weight may be float32 and bfloat16 in any combination; the product converts one of them.
 bool fit(DType x, DType weight) {
-  const auto is_narrow = [](DType type) { return type == DType::f32 || type == DType::bf16; };
-  return x == weight || (is_narrow(x) && is_narrow(weight));
+  const auto is_converted = [](DType type) { return type == DType::f32 || type == DType::bf16; };
+  return x == weight || (is_converted(x) && is_converted(weight));
 }
 
 }  // namespace
+
+void check_weight_gradient(std::string_view op, const Tensor& weight) {
+  if (weight.dtype() == DType::bf16 && is_recording({weight}))
+    fail<ShapeError>("{}: weight {} is bfloat16 and needs a gradient; training needs float32", op,
+                     weight.shape().text());
+}
 
 void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() < 1 || weight.rank() != 2)
@@ -28,6 +35,7 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!fit(x.dtype(), weight.dtype()))
     fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
   if (weight.dtype() != DType::bf16 && !is_floating(weight.dtype())) refuse_dtype("linear", weight.dtype());
+  check_weight_gradient("linear", weight);
   check_device("linear", x, {weight, bias});
 }
 

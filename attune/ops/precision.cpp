@@ -25,18 +25,9 @@ struct Bfloat16Copies {
 
 namespace {
 
-Tensor convert(std::span<const Tensor> parameters) {
-  if (const Tensor joined = Tensor::joined(parameters); joined.defined()) return to_bfloat16(joined);
-  std::vector<int64_t> sizes(parameters[0].shape().begin(), parameters[0].shape().end());
-  for (const Tensor& parameter : parameters.subspan(1)) sizes[0] += parameter.size(0);
-  const Tensor all =
-      Tensor::empty(Shape{std::span<const int64_t>(sizes)}, {.dtype = DType::bf16, .device = parameters[0].device()});
-  int64_t row = 0;
-  for (const Tensor& parameter : parameters) {
-    all.rows(row, row + parameter.size(0)).copy_from(to_bfloat16(parameter));
-    row += parameter.size(0);
-  }
-  return all;
+Tensor in_type(const Tensor& x, DType type) {
+  if (x.dtype() == type) return x.detach();
+  return type == DType::bf16 ? to_bfloat16(x) : to_float32(x);
 }
 
 }  // namespace
@@ -80,15 +71,28 @@ Tensor for_sums(const Tensor& x) {
   return y;
 }
 
+Tensor stacked(std::span<const Tensor> parameters, DType type) {
+  if (const Tensor joined = Tensor::joined(parameters); joined.defined()) return in_type(joined, type);
+  std::vector<int64_t> sizes(parameters[0].shape().begin(), parameters[0].shape().end());
+  for (const Tensor& parameter : parameters.subspan(1)) sizes[0] += parameter.size(0);
+  const Tensor all = Tensor::empty(Shape{std::span<const int64_t>(sizes)}, {type, parameters[0].device()});
+  int64_t row = 0;
+  for (const Tensor& parameter : parameters) {
+    all.rows(row, row + parameter.size(0)).copy_from(in_type(parameter, type));
+    row += parameter.size(0);
+  }
+  return all;
+}
+
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
   const auto& kept = execution().bfloat16_copies;
   const bool rounds = std::ranges::any_of(parameters, [](const Tensor& p) { return p.dtype() == DType::f32; });
-  if (!bfloat16_products() || !kept || !rounds) return convert(parameters);
+  if (!bfloat16_products() || !kept || !rounds) return stacked(parameters, DType::bf16);
   std::vector<std::pair<const void*, int64_t>> stack;
   for (const Tensor& parameter : parameters) stack.emplace_back(parameter.address(), parameter.numel());
   const std::lock_guard lock(kept->mutex);
   if (const auto found = kept->copies.find(stack); found != kept->copies.end()) return found->second.bfloat16s;
-  const Tensor bfloat16s = convert(parameters);  // may lack memory: then there is no copy
+  const Tensor bfloat16s = stacked(parameters, DType::bf16);  // may lack memory: then there is no copy
   kept->copies.emplace(std::move(stack), Bfloat16Copies::Copy{.parameters = {parameters.begin(), parameters.end()},
                                                               .bfloat16s = bfloat16s});
   return bfloat16s;

@@ -36,6 +36,10 @@ Tensor for_products(const Tensor& x);
 /// A bfloat16 x in float32, for sums that need it; else x. Differentiable.
 Tensor for_sums(const Tensor& x);
 
+/// The parameters of several products, one below the other, in one tensor of this type; float32 and bfloat16 are
+/// converted into each other. Not copied where they are adjacent (Tensor::joined) and have the type. Not recorded.
+Tensor stacked(std::span<const Tensor> parameters, DType type);
+
 /// The parameters of several products stacked in one bfloat16 tensor. That of float32 parameters is kept while
 /// bfloat16_products(). Those that are bfloat16 are not copied if they are adjacent (Tensor::joined); else their copy
 /// is not kept, so that no second one of a whole model comes to be in memory.

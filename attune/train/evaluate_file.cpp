@@ -37,8 +37,8 @@ double FileEvaluation::bits_per_byte() const {
 }
 
 LoadedWeights weights_to_measure(const OpenedFolder& model, ProductPrecision precision, const Device& device) {
-  const bool panels = precision == ProductPrecision::bfloat16 || model.config().bfloat16_numbers > 0;
-  return panels ? weights_for(precision, device) : LoadedWeights::mapped;
+  const bool narrow = precision == ProductPrecision::bfloat16 || model.config().bfloat16_numbers > 0;
+  return narrow ? weights_for(precision, device) : LoadedWeights::mapped;
 }
 
 FileEvaluation evaluate_file(const OpenedFolder& model, const std::filesystem::path& file,

@@ -28,8 +28,8 @@ struct FileEvaluationOptions {
   const std::atomic<bool>* interrupt = nullptr;  // once true, evaluate_file() throws Interrupted
 };
 
-/// The weights with which a model is measured: as they are, but panels for bfloat16, and where the folder has matrices
-/// in bfloat16, which stay that.
+/// The weights with which a model is measured: those of weights_for() where products are in bfloat16 or the folder has
+/// bfloat16, else float32 tensors.
 LoadedWeights weights_to_measure(const OpenedFolder& model, ProductPrecision precision, const Device& device);
 
 /// Reads the file, plain or gzip, as the model's training text was read (its text_unit), and predicts each token from

@@ -12,7 +12,11 @@
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
+#include "attune/nn/make_panels.h"
+#include "attune/nn/parameter_uses.h"
+#include "attune/ops/precision.h"
 #include "tests/hub/hub_model.h"
+#include "tests/support/adjacent_products.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/temporary_folder.h"
@@ -89,6 +93,42 @@ TEST_P(AdapterFolder, IsExportedWithItsBase) {
   EXPECT_EQ(exported.hub_config().text("model_type"), fixture.base.hub()->hub_config().text("model_type"));
   fixture.model = exported.load(LoadedWeights::mapped);
   EXPECT_LT(fixture.error(), 1e-4);
+}
+
+// Of a base in bfloat16 for a device that reads tensors: the numbers are those of float32 tensors that are rounded once
+// the adapter is added, and what is one product stays adjacent.
+TEST_P(AdapterFolder, IsAddedToBfloat16ThatStays) {
+  const Fixture fixture(GetParam());
+  std::filesystem::copy(fixture.base.path(), temporary_ / "base");
+  const SafetensorsReader reader(fixture.base.path() / "model.safetensors");
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : reader.names()) {
+    const Tensor tensor = reader.load(name);
+    tensors.push_back({name, tensor.dtype() == DType::f32 ? to_bfloat16(tensor) : tensor});
+  }
+  write_safetensors(temporary_ / "base" / "model.safetensors", tensors);
+  std::filesystem::copy(fixture.folder, temporary_ / "adapter");
+  Json config = read_json_file(fixture.folder / kAdapterConfigFile);
+  config["base_model_name_or_path"] = "../base";
+  write_file(temporary_ / "adapter" / kAdapterConfigFile, config.dump());
+
+  const OpenedFolder folder(temporary_ / "adapter");
+  const auto load = [&](LoadedWeights weights) {
+    return load_by_architecture(folder, weights,
+                                [](auto files) { return std::unique_ptr<Module>(std::move(files.model)); });
+  };
+  const auto narrow = load(LoadedWeights::bfloat16_tensors), wide = load(LoadedWeights::mapped);
+  round_matrices(*wide);
+  for (Module* const module : {narrow.get(), wide.get()}) expect_products_adjacent(*module, folder.config().model);
+  const ParameterUses uses(*narrow);
+  const auto found = named_parameters(*narrow), expected = named_parameters(*wide);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Tensor& tensor = *found[i].tensor;
+    EXPECT_EQ(found[i].name, expected[i].name);
+    EXPECT_EQ(tensor.dtype(), uses.is_matrix(tensor) ? DType::bf16 : DType::f32) << found[i].name;
+    EXPECT_TRUE(same_bits(to_float32(tensor), to_float32(*expected[i].tensor))) << found[i].name;
+  }
 }
 
 TEST(AdapterFolderNames, ProjectionsOfOneMatrixHaveOneAdapter) {

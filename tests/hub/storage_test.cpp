@@ -2,16 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "attune/hub/hub_folder.h"
 #include "attune/models/build.h"
-#include "attune/nn/adjacent_runs.h"
 #include "attune/nn/parameter_uses.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/precision_choice.h"
+#include "attune/tensor/buffer.h"
+#include "tests/hub/changed_folder.h"
 #include "tests/hub/hub_model.h"
 #include "tests/hub/model_outputs.h"
+#include "tests/support/adjacent_products.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 
@@ -77,17 +80,10 @@ TEST_P(HubStorage, Bfloat16StaysBfloat16AndIsThereOnce) {
 TEST_P(HubStorage, Bfloat16StaysBfloat16OnOtherDevices) {
   for (const Device& device : devices_under_test()) {
     const std::unique_ptr<Module> wide = hub_->load(LoadedWeights::mapped),
-                                  narrow = hub_->load(LoadedWeights::bfloat16_tensors),
-                                  built = build_without_values(hub_->config());
+                                  narrow = hub_->load(LoadedWeights::bfloat16_tensors);
     EXPECT_EQ(Storage(*narrow).bfloat16, Storage(*hub_->load(LoadedWeights::stored)).bfloat16);
     for (Module* module : {wide.get(), narrow.get()}) move_parameters(*module, device);
-    std::map<std::string, Tensor> tensors;
-    for (const NamedParameter& p : named_parameters(*narrow)) tensors.emplace(p.name, *p.tensor);
-    for (const auto& run : adjacent_runs(named_parameters(*built))) {
-      std::vector<Tensor> parts;
-      for (const NamedParameter& p : run) parts.push_back(tensors.at(p.name));
-      EXPECT_TRUE(run.size() == 1 || Tensor::joined(parts).defined()) << run.front().name << ": is one product";
-    }
+    expect_products_adjacent(*narrow, hub_->config());
     for (const ProductPrecision precision : {ProductPrecision::bfloat16, ProductPrecision::float32}) {
       const ProductPrecisionScope scope(precision);
       EXPECT_EQ(model_outputs(*narrow, packed(kTexts)), model_outputs(*wide, packed(kTexts))) << enum_name(precision);
@@ -101,8 +97,32 @@ TEST_P(HubStorage, Float32IsRoundedForOtherDevices) {
   if (hub.bfloat16_count() > 0) GTEST_SKIP() << "has bfloat16, where lookups read it too";
   const std::unique_ptr<Module> narrow = hub.load(LoadedWeights::bfloat16_tensors);
   const ParameterUses uses(*narrow);
+  expect_products_adjacent(*narrow, hub.config());
   for (const NamedParameter& p : named_parameters(*narrow))
-    EXPECT_EQ(p.tensor->dtype(), uses.is_multiplied_alone(*p.tensor) ? DType::bf16 : DType::f32) << p.name;
+    EXPECT_EQ(p.tensor->dtype(), uses.is_product_matrix(*p.tensor) ? DType::bf16 : DType::f32) << p.name;
+}
+
+// GPT-2 has its matrices transposed, so that each is copied. It is rounded before the next one is read.
+TEST(HubMemory, OneFloat32MatrixIsThereAtATime) {
+  ChangedFolder gpt2("gpt2");
+  constexpr int64_t kLayers = 8;
+  const std::string first = "transformer.h.0.";
+  for (const auto& [name, tensor] : std::map(gpt2.tensors))
+    for (int64_t layer = 2; layer < kLayers && name.starts_with(first); ++layer)
+      gpt2.tensors["transformer.h." + std::to_string(layer) + "." + name.substr(first.size())] = tensor;
+  gpt2.config["n_layer"] = kLayers;
+  const HubFolder hub = gpt2.open();
+  release_cached_memory();
+  const auto in_use = [] { return allocator_statistics().bytes_in_use; };
+  const int64_t before = in_use();
+  auto model = build_without_values(hub.config());
+  const int64_t built = in_use() - before;  // which loading begins with, and does not touch
+  model.reset();
+  reset_peak_bytes();
+  model = hub.load(LoadedWeights::bfloat16_tensors);
+  int64_t matrix = 0;
+  for (const NamedParameter& p : named_parameters(*model)) matrix = std::max(matrix, 4 * p.tensor->numel());
+  EXPECT_LE(allocator_statistics().peak_bytes_in_use - before, built + (in_use() - before) + matrix);
 }
 
 // Of products with float32 weights that are rounded too.

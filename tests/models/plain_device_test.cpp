@@ -125,7 +125,7 @@ void expect_bits_of_rounded(const TransformerConfig& config, const Device& devic
   const auto narrow = make_model(config, device), wide = make_model(config, device);
   const ParameterUses uses(*wide);
   replace_parameters(*wide, [&](const NamedParameter& p) {
-    const bool is_tied = p.name.ends_with("embedding.weight") && uses.is_multiplied_alone(*p.tensor);
+    const bool is_tied = p.name.ends_with("embedding.weight") && uses.is_product_matrix(*p.tensor);
     return is_tied ? to_float32(to_bfloat16(*p.tensor)) : Tensor{};
   });
   round_matrices(*narrow);

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 #include "attune/autograd/graph.h"
 #include "attune/models/build.h"
 #include "attune/models/inference_copy.h"
+#include "attune/nn/adjacent_runs.h"
 #include "attune/nn/make_panels.h"
 #include "attune/nn/projection.h"
 #include "attune/ops/panel_weight.h"
@@ -122,6 +125,37 @@ TEST(Adapters, NewOnesAddNothingAndMergedOnesTheSame) {
   merge_adapters(*model);
   EXPECT_EQ(parameter_count(*model), parameters);
   EXPECT_LT(relative_error(logits_of(*model), adapted), 1e-5);
+}
+
+// How many matrices follow another one in memory as rows of one tensor.
+int64_t adjacent_matrices(Module& module) {
+  int64_t count = 0;
+  for (const auto& run : adjacent_runs(named_parameters(module)))
+    if (run.front().tensor->rank() == 2) count += std::ssize(run) - 1;
+  return count;
+}
+
+TEST(Adapters, MergedOnesAreWrittenOverWhatNobodyElseHolds) {
+  for (const bool held : {false, true}) {
+    const auto model = build_encoder_classifier(small_encoder(), 3);
+    const int64_t adjacent = adjacent_matrices(*model);
+    EXPECT_GT(adjacent, 0);
+    add_adapters(*model, {.rank = 2, .targets = {"w_q", "w_v", "linear_1"}}, 5);
+    fill_adapters(*model);
+    const Tensor adapted = logits_of(*model);
+    std::vector<Tensor> others, before;
+    for (const AdapterSlot& slot : adapter_slots(*model)) {
+      if (!held) continue;
+      others.push_back(slot.weight->tensor);
+      before.push_back(slot.weight->tensor.clone());
+    }
+    merge_adapters(*model);
+    EXPECT_LT(relative_error(logits_of(*model), adapted), 1e-5);
+    if (!held) {
+      EXPECT_EQ(adjacent_matrices(*model), adjacent) << "queries, keys and values stay one product";
+    }
+    for (size_t i = 0; i < others.size(); ++i) EXPECT_TRUE(same_bits(others[i], before[i])) << i;
+  }
 }
 
 // Gives the matrices of a model in int8 to training; `widened`: the same numbers as float32 tensors.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "attune/autograd/graph.h"
@@ -21,6 +22,7 @@
 #include "attune/tensor/buffer.h"
 #include "tests/ops/activations.h"
 #include "tests/support/devices.h"
+#include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/run_command.h"
 #include "tests/support/targets.h"
@@ -340,6 +342,52 @@ TEST(Bfloat16Weights, LetGradientsThrough) {
   EXPECT_TRUE(same_bits(gradient_of_x(to_bfloat16(w)), gradient_of_x(rounded(w))));
   const ProductPrecisionScope scope(ProductPrecision::bfloat16);
   EXPECT_TRUE(same_bits(gradient_of_x(to_bfloat16(w)), gradient_of_x(w)));
+}
+
+// Only models that are used have bfloat16 weights.
+TEST(Bfloat16Weights, HaveNoGradient) {
+  Tensor w = to_bfloat16(random32({24, 40}, 2));
+  require_gradient(w);
+  const Tensor x = random32({12, 40}, 1), v = to_bfloat16(random32({24, 40}, 3));
+  const std::vector<LinearParameters> two = {{.weight = v, .bias = {}}, {.weight = w, .bias = {}}};
+  const std::vector<int64_t> offsets = {0, 5, 12};
+  const Indices labels = uniform_ids(12, 24, 4);
+  const std::string refusal = ": weight [24, 40] is bfloat16 and needs a gradient; training needs float32";
+  for (const ProductPrecision precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+    const ProductPrecisionScope scope(precision);
+    EXPECT_EQ(message_of<ShapeError>([&] { linear(x, w); }), "linear" + refusal);
+    EXPECT_EQ(message_of<ShapeError>([&] { fused_linear(x, two); }), "linear" + refusal);
+    EXPECT_EQ(message_of<ShapeError>([&] { segment_linear(x, offsets, two); }), "linear" + refusal);
+    EXPECT_EQ(message_of<ShapeError>([&] { linear_cross_entropy(x, w, {}, labels); }),
+              "linear_cross_entropy" + refusal);
+    const NoGrad no_grad;
+    EXPECT_EQ(linear(x, w).shape(), (Shape{12, 24}));
+  }
+}
+
+// One product may have weights of both types.
+TEST(Bfloat16Weights, MayStandBesideFloat32) {
+  const Tensor x = random32({12, 40}, 1), narrow = to_bfloat16(random32({24, 40}, 2)), wide = random32({8, 40}, 3);
+  const auto product_with = [&](const Tensor& w) {
+    return fused_linear(x, std::vector<LinearParameters>{{.weight = w, .bias = {}}, {.weight = wide, .bias = {}}});
+  };
+  for (const ProductPrecision precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+    const ProductPrecisionScope scope(precision);
+    EXPECT_TRUE(same_bits(product_with(narrow), product_with(to_float32(narrow)))) << bfloat16_products();
+  }
+}
+
+TEST(Bfloat16Weights, AreWidenedTogetherWhereTheyAreAdjacent) {
+  const Tensor x = random32({4, 512}, 1), wide = random32({768, 512}, 2), narrow = to_bfloat16(wide);
+  const auto most_with = [&](const Tensor& all) {
+    std::vector<LinearParameters> three;
+    for (int64_t row = 0; row < 768; row += 256) three.push_back({.weight = all.rows(row, row + 256), .bias = {}});
+    const int64_t before = allocator_statistics().bytes_in_use;
+    reset_peak_bytes();
+    fused_linear(x, three);
+    return static_cast<double>(allocator_statistics().peak_bytes_in_use - before);
+  };
+  EXPECT_LT(most_with(narrow) - most_with(wide), 1.5 * static_cast<double>(wide.bytes()));
 }
 
 TEST(Bfloat16Weights, AreNotThereTwice) {
