@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "attune/base/fail.h"
+#include "attune/base/git_lfs.h"
 #include "attune/text/sentence_piece_check.h"
 #include "attune/text/sentence_piece_wire.h"
 #include "attune/text/tokenizer.h"
@@ -142,6 +143,7 @@ std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_piece(std::
                                                                            const std::string& name) {
   if (model.size() > kMaxTokenizerBytes)
     fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, model.size(), kMaxTokenizerBytes);
+  check_is_fetched(model, name);
   const std::string checked = checked_sentence_piece_model(model, name);
   auto processor = std::make_unique<LinearProcessor>();
   try {
