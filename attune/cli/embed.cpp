@@ -16,6 +16,7 @@
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
 #include "attune/inference/embedder.h"
+#include "attune/inference/text_limits.h"
 
 namespace attune::cli {
 namespace {
@@ -38,9 +39,22 @@ EmbedOptions options_of(const EmbedCommand& command) {
   return options;
 }
 
-/// {"text": ..., "embedding": [...]}; numbers have the digits that give the same float32 again.
-void write_json(TextOutput& output, const std::string& text, const std::vector<float>& vector) {
-  output.line(fmt::format("{{\"text\":{},\"embedding\":[{}]}}", show(Json(text)), fmt::join(vector, ",")));
+/// {"text": ..., "embedding": [...]}, and "cut_tokens" where there are any; numbers have the digits that give the same
+/// float32 again.
+void write_json(TextOutput& output, const std::string& text, const std::vector<float>& vector, int64_t cut_tokens) {
+  const std::string cut = cut_tokens > 0 ? fmt::format(",\"cut_tokens\":{}", cut_tokens) : "";
+  output.line(fmt::format("{{\"text\":{},\"embedding\":[{}]{}}}", show(Json(text)), fmt::join(vector, ","), cut));
+}
+
+/// Throws DataError naming the place of a text that is too long or not UTF-8.
+std::vector<Encoding> encode(const Embedder& embedder, const std::vector<std::string>& texts,
+                             const std::vector<std::string>& places, const EmbedOptions& options) {
+  std::vector<Encoding> encoded;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    check_text(texts[i], places[i]);
+    encoded.push_back(embedder.encode(texts[i], options));
+  }
+  return encoded;
 }
 
 /// NumPy's format 1.0: float32, [texts, dimension].
@@ -72,13 +86,16 @@ int embed(EmbedCommand command) {
   options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
   std::vector<float> values;
   size_t count = 0;
+  int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
-    const std::vector<std::vector<float>> vectors = embedder.embed(texts, options);
+    const std::vector<Encoding> encoded = encode(embedder, texts, source.places(), options);
+    const std::vector<std::vector<float>> vectors = embedder.embed_encoded(encoded, options);
     for (size_t i = 0; i < texts.size(); ++i) {
+      cut += encoded[i].cut > 0 ? 1 : 0;
       if (npy)
         values.insert(values.end(), vectors[i].begin(), vectors[i].end());
       else
-        write_json(output, texts[i], vectors[i]);
+        write_json(output, texts[i], vectors[i], encoded[i].cut);
     }
     count += texts.size();
     progress.finish_piece(texts.size());
@@ -86,6 +103,9 @@ int embed(EmbedCommand command) {
   }
   output.finish();
   if (npy) write_npy(command.output, values, count, embedder.dimension(options));
+  if (cut > 0)
+    write_note(fmt::format("{} of {} texts {} cut: the model reads {} tokens, with bos and eos", cut, count,
+                           cut == 1 ? "was" : "were", embedder.max_tokens()));
   return 0;
 }
 
@@ -97,8 +117,9 @@ void add_embed(CLI::App& app) {
       app, "embed", "Turn each text into a vector with an encoder",
       "  attune embed all-MiniLM-L6-v2 \"A sentence.\" \"Another one.\"\n"
       "  attune embed all-MiniLM-L6-v2 --file sentences.txt --output vectors.npy\n"
-      "Output, one line for each input line, in the same order: {\"text\", \"embedding\"}; with --output NAME.npy\n"
-      "a NumPy file of float32 [texts, dimension]",
+      "Output, one line for each input line, in the same order: {\"text\", \"embedding\"}, and \"cut_tokens\"\n"
+      "where the text is longer than the model reads; with --output NAME.npy a NumPy file of float32 [texts, "
+      "dimension]",
       [c] { return until_stopped([&] { return embed(*c); }); });
   add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");

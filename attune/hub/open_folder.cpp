@@ -87,6 +87,9 @@ auto load_with(const std::optional<std::filesystem::path>& adapter, const Opened
 }  // namespace
 
 OpenedFolder::OpenedFolder(const std::filesystem::path& given) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(given, ignored))
+    fail<FileError>("{}: is a file, a model is a folder", given.string());
   const std::optional<std::filesystem::path> base = base_of(given);
   const std::filesystem::path folder = base.value_or(given);
   std::variant<HubFolder, ConfigFile> opened = HubFolder::open(folder, base ? head_of_adapter(given) : std::nullopt);

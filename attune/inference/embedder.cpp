@@ -201,6 +201,9 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
 int64_t Embedder::dimension(const EmbedOptions& options) const {
   return impl_->config.d_model * static_cast<int64_t>(impl_->pooling(options).size());
 }
+int64_t Embedder::max_tokens() const {
+  return impl_->longest();
+}
 const EmbeddingSettings& Embedder::settings() const {
   return impl_->settings;
 }

@@ -76,7 +76,7 @@ class Embedder {
                        const std::optional<Device>& device = {});
 
   /// Returns a vector of dimension() numbers for each text, in the order of the texts; it does not depend on the other
-  /// texts. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that
+  /// texts. Texts of more than max_tokens() are cut. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that
   /// is not valid UTF-8, NumericError naming the one whose vector is not finite.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts, const EmbedOptions& options = {}) const;
   std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,
@@ -92,6 +92,10 @@ class Embedder {
                                                 const EmbedOptions& options = {}) const;
 
   int64_t dimension(const EmbedOptions& options = {}) const;
+  /// The most tokens of a text that are read, its prompt and special tokens included: as the folder says, or as the
+  /// model has positions, whichever is less. Of a longer text the beginning is used; Encoding::cut of encode() says how
+  /// many tokens it lost.
+  int64_t max_tokens() const;
   const EmbeddingSettings& settings() const;
   const Tokenizer& tokenizer() const;
 

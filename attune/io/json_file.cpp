@@ -4,11 +4,14 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/git_lfs.h"
 
 namespace attune {
 
 Json read_json_file(const std::filesystem::path& path, uint64_t max_bytes) {
-  return parse_json(read_file(path, max_bytes), path.string());
+  const std::string text = read_file(path, max_bytes);
+  check_is_fetched(text, path.string());
+  return parse_json(text, path.string());
 }
 
 void write_json_file(const std::filesystem::path& path, const Json& json) {

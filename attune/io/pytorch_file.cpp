@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "attune/base/fail.h"
+#include "attune/base/git_lfs.h"
 #include "attune/io/byte_reader.h"
 #include "attune/io/json_file.h"
 #include "attune/io/pickle.h"
@@ -186,6 +187,7 @@ PytorchReader::PytorchReader(const std::filesystem::path& path)
   } else if (begins_with(bytes, kLegacyMagic)) {
     tensors_ = read_legacy(bytes, path.string());
   } else {
+    check_is_fetched({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
     fail<FileError>("{}: is no file of torch.save", path.string());
   }
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "attune/base/fail.h"
+#include "attune/base/git_lfs.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/content_digest.h"
 #include "attune/io/json_file.h"
@@ -30,6 +31,7 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
   buffer_ = std::make_shared<Buffer>(file_->writable(), bytes.size(), file_);
   if (bytes.size() < kLengthBytes)
     fail<FileError>("{}: is no safetensors file: has {} bytes, needs at least 8", path.string(), bytes.size());
+  check_is_fetched({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
   const uint64_t rest = bytes.size() - kLengthBytes;

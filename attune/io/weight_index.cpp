@@ -10,6 +10,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/git_lfs.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 
@@ -114,6 +115,7 @@ class WeightMapHandler {
 
 std::map<std::string, std::string> read_weight_map(const std::filesystem::path& index) {
   const std::string text = read_file(index, kMaxIndexBytes);
+  check_is_fetched(text, index.string());
   WeightMapHandler handler(index.string());
   nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   return handler.take();

@@ -1,11 +1,14 @@
 #include "attune/text/sentence_piece_processor.h"
 
+#include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
 #include <exception>
 
 #include "attune/base/fail.h"
+#include "attune/base/git_lfs.h"
 #include "attune/text/sentence_piece_check.h"
+#include "attune/text/sentence_piece_wire.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/unicode.h"
 
@@ -13,6 +16,100 @@ namespace attune {
 namespace {
 
 constexpr size_t kMaxTextBytes = size_t{8} << 20;  // normalization may lengthen it; SentencePiece counts in int
+
+bool is_byte_name(std::string_view piece) {
+  return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>');
+}
+
+// Whether unknown characters become pieces of one byte each (byte_fallback, field 35 of the trainer's specification),
+// or a piece has the name of such a piece.
+bool has_byte_pieces(std::string_view model, const std::string& name) {
+  WireReader reader(model, name);
+  while (const auto field = reader.next()) {
+    if (field->number != 1 && field->number != 2) continue;
+    WireReader message(field->bytes, name);
+    while (const auto inner = message.next()) {
+      if (field->number == 1 && inner->number == 1 && is_byte_name(inner->bytes)) return true;
+      if (field->number == 2 && inner->number == 35 && inner->value != 0) return true;
+    }
+  }
+  return false;
+}
+
+// In protobuf's encoding: 256 pieces of the type BYTE (6), and byte_fallback = true. Put behind a model, they become a
+// part of it.
+std::string byte_pieces() {
+  std::string pieces;
+  for (int byte = 0; byte < 256; ++byte) pieces += fmt::format("\x0A\x0A\x0A\x06<0x{:02X}>\x18\x06", byte);
+  return pieces + "\x12\x03\x98\x02\x01";
+}
+
+// A processor that takes linear time for a run of characters that its model does not know. SentencePiece makes one
+// unknown piece of such a run and copies its text for each character (PopulateSentencePieceText() of version 0.1.97).
+// It does not where a model has pieces of single bytes. So they are added to a model without them, behind its own
+// pieces, and each run of them in a result is made one unknown piece here. They are not seen from outside.
+class LinearProcessor final : public sentencepiece::SentencePieceProcessor {
+  using Base = sentencepiece::SentencePieceProcessor;
+  using Status = sentencepiece::util::Status;
+
+ public:
+  using Base::Encode;
+
+  Status load(const std::string& model, const std::string& name) {
+    adds_bytes_ = !has_byte_pieces(model, name);
+    const Status status = LoadFromSerializedProto(adds_bytes_ ? model + byte_pieces() : model);
+    if (!status.ok()) return status;
+    size_ = Base::GetPieceSize() - (adds_bytes_ ? 256 : 0);
+    while (!IsUnknown(unknown_)) ++unknown_;  // each model has one
+    return status;
+  }
+
+  int GetPieceSize() const override { return size_; }
+
+  int PieceToId(std::string_view piece) const override {
+    const int id = Base::PieceToId(piece);
+    return id < size_ ? id : unknown_;
+  }
+
+  Status Encode(std::string_view text, std::vector<int>* ids) const override {
+    const Status status = Base::Encode(text, ids);
+    if (!status.ok()) return status;
+    size_t kept = 0;
+    bool in_run = false;
+    for (const int id : *ids) {
+      const bool is_byte = id >= size_;
+      if (!is_byte || !in_run) (*ids)[kept++] = is_byte ? unknown_ : id;
+      in_run = is_byte;
+    }
+    ids->resize(kept);
+    return status;
+  }
+
+  Status Encode(std::string_view text, std::vector<std::string>* pieces) const override {
+    if (!adds_bytes_) return Base::Encode(text, pieces);
+    std::vector<int> ids;
+    const Status status = Base::Encode(text, &ids);
+    if (!status.ok()) return status;
+    pieces->clear();
+    bool in_run = false;
+    for (const int id : ids) {
+      const bool is_byte = id >= size_;
+      if (!is_byte || !in_run) pieces->emplace_back();
+      if (is_byte) {
+        pieces->back() += static_cast<char>(id - size_);
+      } else {
+        pieces->back() = IdToPiece(id);
+      }
+      in_run = is_byte;
+    }
+    return status;
+  }
+
+ private:
+  bool adds_bytes_ = false;
+  int size_ = 0;     // pieces of the model
+  int unknown_ = 0;  // the id of its unknown piece
+};
 
 template <class Result>
 void encode_text(const sentencepiece::SentencePieceProcessor& processor, std::string_view text, Result& result) {
@@ -46,10 +143,11 @@ std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_piece(std::
                                                                            const std::string& name) {
   if (model.size() > kMaxTokenizerBytes)
     fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, model.size(), kMaxTokenizerBytes);
+  check_is_fetched(model, name);
   const std::string checked = checked_sentence_piece_model(model, name);
-  auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
+  auto processor = std::make_unique<LinearProcessor>();
   try {
-    const auto status = processor->LoadFromSerializedProto(checked);
+    const auto status = processor->load(checked, name);
     if (!status.ok()) fail<FileError>("{}: SentencePiece cannot use the model: {}", name, status.message());
   } catch (const Error&) {
     throw;

@@ -12,7 +12,8 @@ class SentencePieceProcessor;
 
 namespace attune {
 
-/// A processor of this model. Throws FileError that begins with `name` when the model is damaged or too large.
+/// A processor of this model, whose Encode() takes linear time for unknown characters too. Throws FileError that begins
+/// with `name` when the model is damaged or too large.
 std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_piece(std::string_view model,
                                                                            const std::string& name);
 

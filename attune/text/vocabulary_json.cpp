@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attune/base/fail.h"
+#include "attune/base/git_lfs.h"
 #include "attune/base/json.h"
 #include "attune/text/tokenizer.h"
 
@@ -15,6 +16,7 @@ using nlohmann::json;
 json parse(std::string_view text, const std::string& name) {
   if (text.size() > kMaxTokenizerBytes)
     fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, text.size(), kMaxTokenizerBytes);
+  check_is_fetched(text, name);
   return parse_json<FileError, json>(text, name, {.depth = 2, .values = kMaxPieces});
 }
 

@@ -115,6 +115,16 @@ TEST_F(EmbedderTest, ReadsTextsAsTheFolderSays) {
   EXPECT_NEAR(length, 1, 1e-5);
 }
 
+TEST_F(EmbedderTest, SaysHowManyTokensAreCut) {
+  EXPECT_EQ(Embedder::load(folder_.path()).max_tokens(), 64);
+  file("sentence_bert_config.json", R"({"max_seq_length": 4})");
+  modules(R"({"pooling_mode": "mean"})");
+  const Embedder embedder = Embedder::load(folder_.path());
+  EXPECT_EQ(embedder.max_tokens(), 4);
+  EXPECT_EQ(embedder.encode("w1 w2 w3 w4 w5").cut, 3);
+  EXPECT_EQ(embedder.encode("w1 w2").cut, 0);
+}
+
 TEST_F(EmbedderTest, Settings) {
   EmbeddingSettings settings = read_embedding_settings(folder_.path());
   EXPECT_THAT(settings.pooling, ElementsAre(TextPooling::mean));

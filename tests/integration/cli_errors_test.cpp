@@ -88,6 +88,14 @@ TEST_F(CliErrorsTest, AModelThatIsNotThereIsNamed) {
               HasSubstr("none: is no model folder"));
 }
 
+TEST_F(CliErrorsTest, AFileIsNoModel) {
+  const std::string given = file("m.gguf", "GGUF"),
+                    expected = "attune: " + given + ": is a file, a model is a folder\n";
+  for (const char* command : {"translate", "generate", "classify", "embed"})
+    EXPECT_EQ(refusal(run_attune({command, given}, {.input = "a\n"})), expected) << command;
+  EXPECT_EQ(refusal(run_attune({"quantize", given, "--out", (folder_ / "out").string()})), expected);
+}
+
 TEST_F(CliErrorsTest, ARepeatedOptionTakesOneWord) {
   EXPECT_EQ(run_attune({"translate", model_, "--ensemble", model_, "The dog."}).output,
             run_attune({"translate", model_, "The dog."}).output);

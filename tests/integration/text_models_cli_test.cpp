@@ -197,6 +197,19 @@ TEST_F(TextModelsCliTest, LongTextsAreCutWithANote) {
   EXPECT_EQ(result.errors, "attune: 1 of 2 texts was cut: the model reads 24 tokens, with bos and eos\n");
 }
 
+TEST_F(TextModelsCliTest, EmbeddedTextsAreCutWithANote) {
+  std::string text;
+  for (const std::string& line : small_text(10)) text += line + " ";
+  const CommandResult result = run_attune({"embed", classifier_, text, "The dog."});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.errors, "attune: 1 of 2 texts was cut: the model reads 24 tokens, with bos and eos\n");
+  const auto lines = json_lines(result.output);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_GT(lines[0].at("cut_tokens").get<int64_t>(), 0);
+  EXPECT_FALSE(lines[1].contains("cut_tokens"));
+  EXPECT_EQ(run_attune({"embed", classifier_, "The dog."}).errors, "");
+}
+
 TEST_F(TextModelsCliTest, ClassifyRefusals) {
   EXPECT_THAT(refusal_of({"classify", classifier_, "--top", "0", "a"}), HasSubstr("--top 0"));
   EXPECT_THAT(refusal_of({"classify", classifier_, "--batch-size", "0", "a"}), HasSubstr("--batch-size 0"));

@@ -70,6 +70,14 @@ TEST(PytorchFile, RefusesByName) {
   }
 }
 
+TEST(PytorchFile, APointerOfGitLfsIsNamed) {
+  const TemporaryFolder folder;
+  const auto file = folder / "pytorch_model.bin";
+  write_file(file, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n");
+  EXPECT_EQ(message_of<FileError>([&] { PytorchReader reader(file); }),
+            file.string() + ": is a pointer of Git LFS, not the file itself: run \"git lfs pull\"");
+}
+
 // A hostile file: a thousand tensors on a storage of 4,000 bytes would pass for a model of a million numbers.
 TEST(PytorchFile, ViewsOfOneStorageDoNotCountWithoutBound) {
   const auto text = [](const std::string& s) { return "X"s + static_cast<char>(s.size()) + "\0\0\0"s + s; };

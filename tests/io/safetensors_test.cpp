@@ -193,6 +193,12 @@ TEST_F(SafetensorsTest, RefusesBrokenFraming) {
   EXPECT_NO_THROW(SafetensorsReader(file("{}  ", 0)));
 }
 
+TEST_F(SafetensorsTest, APointerOfGitLfsIsNamed) {
+  write_file(path_, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n");
+  EXPECT_EQ(message_of<FileError>([&] { SafetensorsReader r(path_); }),
+            path_.string() + ": is a pointer of Git LFS, not the file itself: run \"git lfs pull\"");
+}
+
 TEST_F(SafetensorsTest, RefusesBrokenHeaders) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "not valid JSON"},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/base/git_lfs.h"
 #include "attune/base/json.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/vocabulary_json.h"
@@ -221,6 +222,7 @@ class Builder : public nlohmann::json_sax<json> {
 void parse(std::string_view text, const std::string& name, Builder& builder) {
   if (text.size() > kMaxTokenizerBytes)
     fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, text.size(), kMaxTokenizerBytes);
+  check_is_fetched(text, name);
   try {
     json::sax_parse(text, &builder);
   } catch (const json::exception&) {  // a number that is out of range

@@ -259,6 +259,19 @@ TEST(HuggingFaceTokenizers, ManyAddedTokensOfWhiteSpaceTakeLinearTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "quadratic time is a minute";
 }
 
+TEST(Folder, APointerOfGitLfsIsNamed) {
+  const TemporaryFolder folder;
+  const std::string expected = ": is a pointer of Git LFS, not the file itself: run \"git lfs pull\"";
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n";
+  write_file(folder / "tokenizer.json", pointer);
+  const auto message = [&] { return message_of<FileError>([&] { load_tokenizers(folder.path()); }); };
+  EXPECT_EQ(message(), (folder / "tokenizer.json").string() + expected);
+  std::filesystem::remove(folder / "tokenizer.json");
+  write_file(folder / "vocab.json", pointer);
+  write_file(folder / "merges.txt", "#version: 0.2\n");
+  EXPECT_EQ(message(), (folder / "vocab.json").string() + expected);
+}
+
 TEST(Folder, VocabJsonNeedsMergesOrPieces) {
   const TemporaryFolder folder;
   write_file(folder / "vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2})");
