@@ -40,12 +40,15 @@ TEST(ServeConfig, PathsAreFromTheFolderOfTheFile) {
 
 TEST(ServeConfig, ReadsItsSectionsAndModels) {
   const ServeConfig config = read(
-      "drain_seconds = 5\n[http]\nport = 9000\n[limits]\nsamples = 3\n[models.en-de]\nfolder = \"a\"\n"
+      "drain_seconds = 5\n[http]\nport = 9000\n"
+      "[security]\ncors_origins = [\"*\", \"https://example.com\"]\n[limits]\nsamples = 3\n[models.en-de]\nfolder = "
+      "\"a\"\n"
       "source_languages = [\"en=eng_Latn\"]\ntarget_languages = [\"de\"]\n[models.lm]\nfolder = \"b\"\nbatch = 8\n"
       "precision = \"bfloat16\"\n");
   EXPECT_EQ(config.drain_seconds, 5);
   EXPECT_EQ(config.http.port, 9000);
   EXPECT_EQ(config.limits.samples, 3);
+  EXPECT_EQ(config.security.cors_origins.back(), "https://example.com");
   ASSERT_EQ(config.models.size(), 2u);
   EXPECT_EQ(config.models.at("lm").batch, 8);
   EXPECT_EQ(config.models.at("lm").precision, PrecisionChoice::bfloat16);
@@ -66,6 +69,9 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
   for (const char* host : {"0.0.0.0", "::"})
     EXPECT_THAT(message("[http]\nhost = \"" + std::string(host) + "\"\n" + model), HasSubstr("api_keys"));
   EXPECT_THAT(message("[http]\nhost = \"no host\"\n" + model), HasSubstr("host = \"no host\""));
+  for (const char* origin : {"foo", "https://example.com/", "https://Example.com", ""})
+    EXPECT_THAT(message("[security]\ncors_origins = [\"*\", \"" + std::string(origin) + "\"]\n" + model),
+                HasSubstr("security.cors_origins (--cors-origin): is \"" + std::string(origin) + "\""));
   EXPECT_THAT(message(""), HasSubstr("no model"));
   EXPECT_THAT(message("models = 3\n"), HasSubstr("models"));
 }
