@@ -119,7 +119,7 @@ void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
   const std::string where = file.string();
   Json models = json.value("models", Json::object());  // tables whose names are no fields
   json.erase("models");
-  FieldReader reader(json, where);
+  FieldReader reader(json, where, ": ");
   reader("http", config.http);
   reader("limits", config.limits);
   reader("security", config.security);

@@ -81,6 +81,13 @@ TEST(Fields, WhatIsNotThereStaysAsItWas) {
   EXPECT_EQ(outer, (Outer{.count = 9, .name = "y", .inner = {.rate = 0.25, .colour = Colour::green}}));
 }
 
+TEST(Fields, AFileIsToldFromItsFields) {
+  Inner inner;
+  const Json json = {{"colour", "blue"}};
+  EXPECT_EQ(message_of<ConfigError>([&] { FieldReader(json, "x.toml", ": ")("colour", inner.colour); }),
+            "x.toml: colour: is \"blue\", needs one of red, green");
+}
+
 TEST(Fields, UnknownKeysAreRefused) {
   EXPECT_EQ(refusal({{"cuont", 3}}), "x.json: unknown key \"cuont\", did you mean \"count\"?");
   EXPECT_EQ(refusal({{"inner", {{"color", "red"}}}}), "x.json.inner: unknown key \"color\", did you mean \"colour\"?");

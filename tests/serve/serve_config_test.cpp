@@ -59,7 +59,9 @@ TEST(ServeConfig, ReadsItsSectionsAndModels) {
 TEST(ServeConfig, WhatIsWrongIsNamed) {
   const auto message = [](const std::string& text) { return message_of<ConfigError>([&] { read(text); }); };
   const std::string model = "[models.a]\nfolder = \"a\"\n";
-  EXPECT_THAT(message("[http]\nprot = 1\n" + model), HasSubstr("port"));
+  EXPECT_THAT(message("[http]\nprot = 1\n" + model),
+              HasSubstr("serve.toml: http: unknown key \"prot\", did you mean \"port\"?"));
+  EXPECT_THAT(message("drain_seconds = \"long\"\n" + model), HasSubstr("serve.toml: drain_seconds: is \"long\""));
   EXPECT_THAT(message("[models.a]\nfodler = \"a\"\n"), HasSubstr("folder"));
   EXPECT_THAT(message(model + "precision = \"float16\"\n"),
               HasSubstr("precision: is \"float16\", needs one of float32, bfloat16, auto"));
