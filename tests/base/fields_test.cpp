@@ -126,6 +126,20 @@ TEST(Fields, LongValuesAreCutInErrors) {
   EXPECT_EQ(show(Json{{"a", "\xFFz"}}), "{\"a\":\"\xEF\xBF\xBDz\"}");
 }
 
+// As Python's splitlines() and other readers of JSON lines tell them.
+TEST(Fields, NothingInAStringEndsALine) {
+  const std::string text =
+      "a\xC2\x85\xE2\x80\xA8\xE2\x80\xA9z \xC2\xA0\xC3\xA9\xE2\x80\xA7\xE2\x82\xAC\xE2\x80\xAE \r\n\v\f\x1C";
+  const std::string shown = show(Json{{text, text}});
+  EXPECT_EQ(Json::parse(shown), (Json{{text, text}}));
+  const std::string once = R"(a\u0085\u2028\u2029z )"
+                           "\xC2\xA0\xC3\xA9\xE2\x80\xA7\xE2\x82\xAC\xE2\x80\xAE"
+                           R"( \r\n\u000b\f\u001c)";
+  EXPECT_EQ(shown, "{\"" + once + "\":\"" + once + "\"}");
+  EXPECT_EQ(show(Json("\xE2\x80\xA8")), R"("\u2028")");
+  EXPECT_EQ(show(Json("\xC3\xA9")), "\"\xC3\xA9\"");
+}
+
 TEST(Fields, ConversionsThatLoseNothingAreMade) {
   EXPECT_EQ(read({{"inner", {{"rate", 1}}}}).inner.rate, 1.0);
   EXPECT_THAT(read({{"files", "one"}}).files, ElementsAre("one"));
