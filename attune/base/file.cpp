@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "attune/base/address_space.h"
@@ -58,6 +59,17 @@ bool is_there_or_link(const std::filesystem::path& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
 }
 
+std::string_view standard_stream(const std::filesystem::path& path) {
+  if (path == "-") return "standard output";
+  struct stat file {
+  }, stream{};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  for (const auto& [descriptor, name] :
+       {std::pair{STDOUT_FILENO, "standard output"}, std::pair{STDERR_FILENO, "standard error"}})
+    if (::fstat(descriptor, &stream) == 0 && stream.st_dev == file.st_dev && stream.st_ino == file.st_ino) return name;
+  return {};
+}
+
 int64_t file_bytes(const std::filesystem::path& path) {
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(path, error);
@@ -89,6 +101,8 @@ struct AtomicFile::Temporary {
 };
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  if (const std::string_view stream = standard_stream(path_); !stream.empty())
+    fail<FileError>("cannot write {}: it is {}, and a file is replaced", path_.string(), stream);
   std::error_code ignored;
   const auto status = std::filesystem::status(path_, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))

@@ -2,14 +2,37 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/base/fail.h"
 
 namespace attune {
+namespace {
+
+// Characters that end a line for Python's splitlines() and others, and that JSON allows in strings as they are.
+constexpr std::pair<std::string_view, const char*> kLineEnds[] = {
+    {"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
+
+}  // namespace
 
 std::string show(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  constexpr const char* kFirstBytes = "\xC2\xE2";
+  std::string line;
+  size_t done = 0;
+  for (size_t at = text.find_first_of(kFirstBytes); at != std::string::npos;
+       at = text.find_first_of(kFirstBytes, at + 1)) {
+    for (const auto& [bytes, escape] : kLineEnds) {
+      if (text.compare(at, bytes.size(), bytes) != 0) continue;
+      line.append(text, done, at - done).append(escape);
+      done = at + bytes.size();
+    }
+  }
+  if (done == 0) return text;
+  line.append(text, done);
+  return line;
 }
 
 std::string in_quotes(std::string_view text) {

@@ -12,7 +12,8 @@ namespace attune {
 
 using Json = nlohmann::ordered_json;
 
-/// Returns a value as one line of JSON. Does not throw for strings that are not valid UTF-8.
+/// Returns a value as one line of JSON: U+0085, U+2028 and U+2029, which end a line for some programs, are escaped.
+/// Does not throw for strings that are not valid UTF-8.
 std::string show(const Json& value);
 
 /// The text in double quotes on one line, control characters escaped, cut when very long: a hostile name in an error.

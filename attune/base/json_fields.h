@@ -48,17 +48,18 @@ class FieldWriter {
 };
 
 /// Reads the fields that the JSON has and leaves the others as they are. Every error begins with `where`
-/// ("config.toml: model").
+/// ("config.toml: model") and, for a field, `join` and its name: ": " behind a file's name.
 class FieldReader {
  public:
-  FieldReader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+  FieldReader(const Json& json, std::string where, std::string join = ".")
+      : json_(json), where_(std::move(where)), join_(std::move(join)) {
     if (!json_.is_object()) fail<ConfigError>("{}: needs a table of keys, found {}", where_, json_.type_name());
   }
 
   template <class T>
   void operator()(const char* name, T& field) {
     names_.emplace_back(name);
-    if (const auto found = json_.find(name); found != json_.end()) read(*found, field, where_ + "." + name);
+    if (const auto found = json_.find(name); found != json_.end()) read(*found, field, where_ + join_ + name);
   }
 
   /// Throws ConfigError for a key that is not a field, naming the nearest field.
@@ -100,22 +101,23 @@ class FieldReader {
   // A new kind starts from the defaults of its fields.
   template <class V>
   static void read_variant(const Json& value, V& field, const std::string& where) {
-    if (value.is_string()) return read_variant(Json{{"kind", value}}, field, where);
+    constexpr auto kIndices = std::make_index_sequence<std::variant_size_v<V>>();
+    if (value.is_string()) return set_variant(value.get<std::string>(), field, where, kIndices);
     FieldReader reader(value, where);
     std::string kind = variant_name(field);
     reader("kind", kind);
-    if (kind != variant_name(field))
-      set_variant(kind, field, where, std::make_index_sequence<std::variant_size_v<V>>());
+    set_variant(kind, field, where + ".kind", kIndices);
     std::visit([&](auto& alternative) { visit_fields(alternative, reader); }, field);
     reader.refuse_unknown();
   }
 
   template <class V, size_t... index>
   static void set_variant(const std::string& kind, V& field, const std::string& where, std::index_sequence<index...>) {
+    if (kind == variant_name(field)) return;
     std::string known;
     for (const char* name : VariantNames<V>::values) known += (known.empty() ? "" : ", ") + std::string(name);
     const bool found = ((kind == VariantNames<V>::values[index] && (field.template emplace<index>(), true)) || ...);
-    if (!found) fail<ConfigError>("{}.kind: is \"{}\", needs one of {}", where, kind, known);
+    if (!found) fail<ConfigError>("{}: is \"{}\", needs one of {}", where, kind, known);
   }
 
   static void read_plain(const Json& value, bool& field, const std::string& where);
@@ -129,7 +131,7 @@ class FieldReader {
   static void read_plain(const Json& value, std::vector<double>& field, const std::string& where);
 
   const Json& json_;
-  std::string where_;
+  std::string where_, join_;
   std::vector<std::string> names_;
 };
 

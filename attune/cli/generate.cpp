@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -40,6 +41,17 @@ struct GenerateCommand {
   std::optional<uint64_t> seed;
 };
 
+struct Prompts {
+  std::vector<std::string> texts;
+  std::vector<int64_t> lines;  // of the input that they are from, from 1; of several --prompt, which one it is
+};
+
+Prompts numbered(std::vector<std::string> texts) {
+  std::vector<int64_t> lines(texts.size());
+  std::iota(lines.begin(), lines.end(), 1);
+  return {std::move(texts), std::move(lines)};
+}
+
 /// The whole text without the line end at its end: whoever types or writes a file ends it with one.
 std::string read_prompt(LineReader& reader) {
   std::string prompt;
@@ -48,28 +60,31 @@ std::string read_prompt(LineReader& reader) {
 }
 
 /// Each line that is not empty.
-std::vector<std::string> read_lines(LineReader& reader) {
-  std::vector<std::string> lines;
-  for (std::string line; reader.next(line);)
-    if (!line.empty()) lines.push_back(line);
-  return lines;
+Prompts read_lines(LineReader& reader) {
+  Prompts prompts;
+  for (std::string line; reader.next(line);) {
+    if (line.empty()) continue;
+    prompts.texts.push_back(line);
+    prompts.lines.push_back(reader.line_number());
+  }
+  return prompts;
 }
 
-std::vector<std::string> read_prompts(LineReader&& reader, bool chat) {
+Prompts read_prompts(LineReader&& reader, bool chat) {
   if (chat) return read_lines(reader);
-  return {read_prompt(reader)};
+  return numbered({read_prompt(reader)});
 }
 
-std::vector<std::string> prompts_of(const GenerateCommand& command) {
+Prompts prompts_of(const GenerateCommand& command) {
   constexpr TextLimits kLimits{.total_bytes = static_cast<int64_t>(kMostTextBytes)};
   if (!command.file.empty() && !command.prompts.empty())
     fail<ConfigError>("--prompt and --file {} at once: give one of them", command.file);
   if (!command.file.empty())
     return read_prompts(LineReader(std::filesystem::path(command.file), kLimits), command.chat);
   for (const std::string& prompt : command.prompts) check_utf8(prompt, "--prompt");
-  if (!command.prompts.empty()) return command.prompts;
+  if (!command.prompts.empty()) return numbered(command.prompts);
   if (::isatty(STDIN_FILENO) == 1 && command.chat) fail<ConfigError>("--chat: needs a message, by --prompt or --file");
-  if (::isatty(STDIN_FILENO) == 1) return {""};
+  if (::isatty(STDIN_FILENO) == 1) return numbered({""});
   return read_prompts(LineReader(STDIN_FILENO, "standard input", kLimits), command.chat);
 }
 
@@ -127,8 +142,9 @@ class TextsInOrder {
   bool ends_line_ = false;
 };
 
-void write_json(TextOutput& output, const std::string& prompt, int64_t sample, const GeneratedText& text) {
-  const Json json = {{"prompt", prompt},
+void write_json(TextOutput& output, const Prompts& prompts, size_t prompt, int64_t sample, const GeneratedText& text) {
+  const Json json = {{"line", prompts.lines[prompt]},
+                     {"prompt", prompts.texts[prompt]},
                      {"sample", sample},
                      {"text", text.text},
                      {"finish_reason", enum_name(text.finish_reason)},
@@ -146,12 +162,11 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
 }
 
 /// What the model cannot read of the prompts.
-void explain_unknown(const std::vector<std::string>& prompts, bool have_special_tokens,
-                     const TextGenerator& generator) {
+void explain_unknown(const Prompts& prompts, bool have_special_tokens, const TextGenerator& generator) {
   const int32_t unknown = generator.tokenizer().unk_id();
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    if (prompts[i].size() > kMostTextBytes) return;  // is refused
-    const std::vector<int32_t> ids = generator.encode_prompt(prompts[i], have_special_tokens);
+  for (size_t i = 0; i < prompts.texts.size(); ++i) {
+    if (prompts.texts[i].size() > kMostTextBytes) return;  // is refused
+    const std::vector<int32_t> ids = generator.encode_prompt(prompts.texts[i], have_special_tokens);
     const auto count = std::count(ids.begin(), ids.end(), unknown);
     if (count > 0)
       write_note(fmt::format("prompt {}: {} of its {} tokens {} unknown to the model", i + 1, count, ids.size(),
@@ -180,8 +195,8 @@ int generate(GenerateCommand command) {
   const TextGenerator generator = TextGenerator::load(command.model, {.precision = precision, .device = device});
   if (command.samples < 1 || command.samples > 1 << 16)
     fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);
-  std::vector<std::string> prompts = prompts_of(command);
-  if (command.chat) prompts = chat_prompts(command.model, prompts);
+  Prompts prompts = prompts_of(command);
+  if (command.chat) prompts.texts = chat_prompts(command.model, prompts.texts);
   const auto samples = static_cast<size_t>(command.samples);
   GenerateOptions options{.sampling = sampling_of(command, generator),
                           .stop = command.stop,
@@ -199,15 +214,15 @@ int generate(GenerateCommand command) {
   TextOutput output;
   std::vector<GeneratedText> texts;
   if (command.json) {
-    texts = generator.generate(prompts, options);
+    texts = generator.generate(prompts.texts, options);
     for (size_t i = 0; i < texts.size(); ++i)
-      write_json(output, prompts[i / samples], static_cast<int64_t>(i % samples), texts[i]);
+      write_json(output, prompts, i / samples, static_cast<int64_t>(i % samples), texts[i]);
   } else {
-    std::vector<std::string> beginnings(prompts.size() * samples);
-    for (size_t i = 0; command.echo && i < beginnings.size(); ++i) beginnings[i] = prompts[i / samples];
+    std::vector<std::string> beginnings(prompts.texts.size() * samples);
+    for (size_t i = 0; command.echo && i < beginnings.size(); ++i) beginnings[i] = prompts.texts[i / samples];
     TextsInOrder in_order(output, std::move(beginnings));
     options.on_text = [&](size_t index, std::string_view added) { in_order.add(index, added); };
-    texts = generator.generate(prompts, options);
+    texts = generator.generate(prompts.texts, options);
     in_order.finish();
     output.flush();  // the text's line ends before the note begins
     explain_end(texts, generator);
@@ -227,8 +242,8 @@ void add_generate(CLI::App& app) {
       "  attune generate runs/stories/model --prompt \"Once upon a time\" --top-p 0.9 --stop \"The end\" --n 3\n"
       "  attune generate runs/stories/model --json < prompt.txt\n"
       "Output, as it is generated: what follows the prompt; a line of --- between several texts. With --json one\n"
-      "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted,\n"
-      "deadline), tokens",
+      "object a line: line (of the input, of several --prompt which one it is), prompt, sample, text,\n"
+      "finish_reason (eos, stop, length, context, interrupted, deadline), tokens",
       [c] { return generate(*c); });
   add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "The beginnings of texts, as with --prompt");
@@ -237,7 +252,7 @@ void add_generate(CLI::App& app) {
   command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");
   command->add_flag("--chat", c->chat,
                     "Answer with the folder's chat template: each line of the input (or each --prompt) is a user's\n"
-                    "message, or a JSON list of messages");
+                    "message, or a JSON list of messages; empty lines are left out");
   command->add_option("--temperature", c->temperature,
                       "Below 1: likelier tokens; 0: always the likeliest [the model's]");
   command->add_option("--top-k", c->top_k, "Only the k likeliest tokens; 0: all [the model's]");

@@ -2,7 +2,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
-#include "attune/base/json_fields.h"
+#include "attune/cli/command.h"
 #include "attune/cli/device_option.h"
 #include "attune/cli/precision_option.h"
 #include "attune/cli/threads_option.h"
@@ -50,10 +50,7 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
   generation.diversity_penalty = diversity_penalty.value_or(generation.diversity_penalty);
   generation.no_repeat_ngram_size = no_repeat_ngram_size.value_or(generation.no_repeat_ngram_size);
   generation.repetition_penalty = repetition_penalty.value_or(generation.repetition_penalty);
-  if (!early_stopping.empty()) {
-    Json given = {{"early_stopping", early_stopping}};
-    read_fields(given, generation, "--early-stopping");
-  }
+  if (!early_stopping.empty()) generation.early_stopping = named<EarlyStopping>("--early-stopping", early_stopping);
   if (patience && generation.early_stopping != EarlyStopping::patience)
     fail<ConfigError>("--patience {}: needs --early-stopping patience, here it is {}", *patience,
                       enum_name(generation.early_stopping));

@@ -13,16 +13,18 @@ void PatternOptions::add_to(CLI::App& command) {
       ->capture_default_str();
 }
 
-AttentionPattern PatternOptions::pattern(const std::string& name) const {
+AttentionPattern PatternOptions::pattern(const char* option, const std::string& name) const {
   AttentionPattern pattern;
-  FieldReader(Json{{"pattern", name}}, "option")("pattern", pattern);
+  Json given;
+  given[option] = name;
+  FieldReader(given, "", "")(option, pattern);
   const auto set = [&](const char* field, int64_t& value) {
-    const std::string_view option = field;
-    if (option == "size") {
+    const std::string_view size_name = field;
+    if (size_name == "size") {
       value = size;
-    } else if (option == "stride") {
+    } else if (size_name == "stride") {
       value = stride;
-    } else if (option == "summary") {
+    } else if (size_name == "summary") {
       value = summary;
     } else {
       fail<ConfigError>("pattern {}: there is no option for its {}", name, field);

@@ -15,9 +15,9 @@ struct PatternOptions {
   int64_t summary = 8;
 
   void add_to(CLI::App& command);
-  /// Returns the pattern with this name in configurations. Throws ConfigError with all names, or with the size that is
-  /// not possible.
-  AttentionPattern pattern(const std::string& name) const;
+  /// Returns the pattern with this name in configurations. Throws ConfigError with the option that has the name and all
+  /// names there are, or with the size that is not possible.
+  AttentionPattern pattern(const char* option, const std::string& name) const;
 };
 
 /// "window, size 256"

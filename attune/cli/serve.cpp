@@ -113,7 +113,8 @@ void add_serve(CLI::App& app) {
   command->add_option("--host", c->host, "Address or name to listen on [127.0.0.1]");
   command->add_option("--port", c->port, "0: any that is free [8080]");
   command->add_option("--api-keys", c->api_keys, "File with the keys of those who may ask");
-  command->add_option("--cors-origin", c->cors_origins, "Origin that browsers may ask from; *: all")
+  command
+      ->add_option("--cors-origin", c->cors_origins, "Origin that browsers may ask from, https://example.com; *: all")
       ->allow_extra_args(false);
   command->add_option("--tls-cert", c->tls_certificate, "Certificate chain, PEM");
   command->add_option("--tls-key", c->tls_key, "Its key, PEM");

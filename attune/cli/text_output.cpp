@@ -65,8 +65,12 @@ std::string escaped(std::string_view text, std::string_view kept, bool marks) {
 
 }  // namespace
 
-TextOutput::TextOutput(const std::filesystem::path& file)
-    : file_(file.empty() ? nullptr : std::make_unique<AtomicFile>(file)) {}
+TextOutput::TextOutput(const std::filesystem::path& file) {
+  if (file.empty()) return;
+  if (const std::string_view stream = standard_stream(file); !stream.empty())
+    fail<FileError>("{}: is {}: leave out the option that names it", file.string(), stream);
+  file_ = std::make_unique<AtomicFile>(file);
+}
 
 void TextOutput::write(std::string_view text) {
   buffer_ += text;

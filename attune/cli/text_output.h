@@ -18,7 +18,8 @@ struct ReaderGone {};
 /// written, and ReaderGone when nobody reads the pipe any more.
 class TextOutput {
  public:
-  explicit TextOutput(const std::filesystem::path& file = {});  // an empty path: standard output
+  /// An empty path: standard output. Throws FileError for a path that leads to standard output or standard error.
+  explicit TextOutput(const std::filesystem::path& file = {});
 
   void write(std::string_view text);
   void line(std::string_view text);  // with a line break

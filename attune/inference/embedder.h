@@ -76,8 +76,8 @@ class Embedder {
                        const std::optional<Device>& device = {});
 
   /// Returns a vector of dimension() numbers for each text, in the order of the texts; it does not depend on the other
-  /// texts. Texts of more than max_tokens() are cut. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that
-  /// is not valid UTF-8, NumericError naming the one whose vector is not finite.
+  /// texts. Texts of more than max_tokens() are cut. Throws ConfigError for options that do not fit, DataError naming
+  /// the text (counted from 1) that is not valid UTF-8, NumericError naming the one whose vector is not finite.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts, const EmbedOptions& options = {}) const;
   std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,
                                         const EmbedOptions& options = {}) const;

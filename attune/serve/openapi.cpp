@@ -71,7 +71,7 @@ Json responses(const Route& route, const InterfaceDescription& description) {
   Json answer = content({description.answer_type}, description.answer);
   if (description.streams) answer["text/event-stream"]["schema"] = schema_named("Event");
   Json all;
-  all["200"] = {{"description", description.success}, {"content", std::move(answer)}};
+  all[description.success_status] = {{"description", description.success}, {"content", std::move(answer)}};
   const std::vector<int> errors = error_statuses(route);
   for (const auto& [status, text] : kStatuses) {
     if (std::find(errors.begin(), errors.end(), status) == errors.end()) continue;

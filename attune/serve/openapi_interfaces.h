@@ -17,6 +17,7 @@ struct InterfaceDescription {
   const char* answer_type = "application/json";
   bool streams = false;  // whether it may be a stream of events instead
   const char* success = "The answer";
+  const char* success_status = "200";
 };
 
 std::vector<InterfaceDescription> interface_descriptions();

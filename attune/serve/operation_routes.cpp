@@ -50,7 +50,9 @@ void answer_metrics(Service& service, const std::shared_ptr<Call>& call) {
 
 void answer_reload(Service& service, const std::shared_ptr<Call>& call) {
   service.ask_for_reload();
-  call->respond(Json{{"status", "the models whose folders have changed are loaded again"}});
+  constexpr const char* kWhat =
+      "models whose folders have changed will be loaded again; the log says how each one ends";
+  call->respond(HttpResponse{.status = 202, .body = show(Json{{"status", kWhat}})});
 }
 
 void answer_openapi(Service&, const std::shared_ptr<Call>& call) {

@@ -7,6 +7,10 @@
 
 namespace attune::serve {
 
+/// Whether the text is an origin as browsers write it: "https://attune.example:8443", in small letters, without a path
+/// and without the scheme's own port.
+bool is_origin(std::string_view text);
+
 /// Whether a page of this origin, "https://attune.example:8443", is one of the server that is asked as `host`, the
 /// header Host. Host and port are compared, not the scheme: a proxy may speak TLS for the server.
 bool is_own_origin(std::string_view origin, std::string_view host);

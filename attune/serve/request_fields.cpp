@@ -48,6 +48,12 @@ std::string media_type(std::string_view content_type) {
   return type;
 }
 
+// No field of a form has a name that begins so.
+bool looks_like_json(std::string_view body) {
+  const size_t first = body.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (body[first] == '{' || body[first] == '[');
+}
+
 }  // namespace
 
 void refuse_field(const std::string& field, const std::string& what) {
@@ -59,10 +65,16 @@ RequestFields::RequestFields(const HttpRequest& request) {
   const std::string type = media_type(content_type);
   form_ = type == "application/x-www-form-urlencoded" || type == "multipart/form-data";
   if (type == "application/x-www-form-urlencoded") {
+    if (looks_like_json(request.body))  // curl -d says that it is a form
+      throw HttpError(415, "Content-Type: is " + type + ", but the body is JSON, which needs application/json");
     object_ = object_of(parse_urlencoded_form(request.body));
   } else if (type == "multipart/form-data") {
     object_ = object_of(parse_multipart_form(request.body, content_type));
   } else if (type.empty() || type == "application/json") {
+    if (request.body.empty())
+      throw HttpError(400, request.query.empty()
+                               ? "body: is empty, needs a JSON object"
+                               : "body: is empty; the fields behind the ? of the address belong there");
     try {
       object_ = parse_json(request.body, "body");
     } catch (const FileError& error) {

@@ -10,6 +10,7 @@
 #include "attune/inference/option_fields.h"
 #include "attune/io/toml_config.h"
 #include "attune/serve/http/host_addresses.h"
+#include "attune/serve/origin.h"
 #include "attune/tensor/device_error.h"
 
 namespace attune::serve {
@@ -78,6 +79,12 @@ void ServeConfig::validate() const {
   check_range<int64_t>("limits.attention_tokens", limits.attention_tokens, 1, 4096);
   check_range("limits.request_seconds", limits.request_seconds, 0.01, kLong);
   check_range("drain_seconds", drain_seconds, 0.0, kLong);
+  for (const std::string& origin : security.cors_origins)
+    if (origin != "*" && !is_origin(origin))
+      fail<ConfigError>(
+          "security.cors_origins (--cors-origin): is {}, needs \"*\" or an origin as browsers write it, in small "
+          "letters and without a path: https://example.com, http://localhost:3000",
+          in_quotes(origin));
   if (models.empty()) fail<ConfigError>("no model is named: attune serve FOLDER, or [models.NAME] in serve.toml");
   for (const auto& [name, model] : models) {
     check_name(name);
@@ -112,7 +119,7 @@ void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
   const std::string where = file.string();
   Json models = json.value("models", Json::object());  // tables whose names are no fields
   json.erase("models");
-  FieldReader reader(json, where);
+  FieldReader reader(json, where, ": ");
   reader("http", config.http);
   reader("limits", config.limits);
   reader("security", config.security);

@@ -42,6 +42,11 @@ constexpr int64_t kFreeLines = int64_t{1} << 20, kLinesPerByte = 16;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+/// Throws FileError for a text that has more bytes than its limit.
+void check_bytes(const std::string& name, int64_t bytes, int64_t most) {
+  if (bytes > most) fail<FileError>("{}: the text is larger than the limit of {} bytes", name, most);
+}
+
 /// Bytes from the start of `text` that are well-formed UTF-8.
 size_t valid_prefix(std::string_view text) {
   const size_t size = text.size();
@@ -183,8 +188,8 @@ int64_t LineReader::bytes_read() const {
 bool LineReader::read_chunk() {
   if (!chunk_.empty()) return true;
   chunk_ = source_->next();
-  limits_.total_bytes -= static_cast<int64_t>(chunk_.size());
-  if (limits_.total_bytes < 0) fail<FileError>("{}: the text is larger than the limit for text files", name_);
+  bytes_ += static_cast<int64_t>(chunk_.size());
+  check_bytes(name_, bytes_, limits_.total_bytes);
   return !chunk_.empty();
 }
 
@@ -257,7 +262,7 @@ bool LineReader::next(std::string& line) {
 
 TextReader::TextReader(const std::filesystem::path& path, const TextLimits& limits, size_t piece_bytes)
     : name_(path.string()),
-      bytes_left_(limits.total_bytes),
+      most_bytes_(limits.total_bytes),
       piece_bytes_(piece_bytes),
       source_(std::make_unique<TextSource>(path)) {
   fill();
@@ -275,8 +280,8 @@ void TextReader::fill() {
   while (!ended_ && pending_.size() <= piece_bytes_) {
     const std::string_view chunk = source_->next();
     ended_ = chunk.empty();
-    bytes_left_ -= static_cast<int64_t>(chunk.size());
-    if (bytes_left_ < 0) fail<FileError>("{}: the text is larger than the limit for text files", name_);
+    bytes_ += static_cast<int64_t>(chunk.size());
+    check_bytes(name_, bytes_, most_bytes_);
     pending_ += chunk;
   }
 }

@@ -67,6 +67,7 @@ class LineReader {
   TextLimits limits_;
   std::unique_ptr<TextSource> source_;
   std::string_view chunk_;  // bytes of the source that are not yet in a line
+  int64_t bytes_ = 0;       // read so far, after decompression
   int64_t line_number_ = 0;
   std::string begun_;         // the beginning of a line whose end has not arrived
   bool inside_line_ = false;  // of one that was refused for its length
@@ -93,7 +94,7 @@ class TextReader {
   size_t next_size() const;
 
   std::string name_;
-  int64_t bytes_left_;  // that the limit admits
+  int64_t most_bytes_, bytes_ = 0;  // that the limit admits; read so far, after decompression
   size_t piece_bytes_;
   std::unique_ptr<TextSource> source_;
   std::string pending_;  // read but not yet handed over

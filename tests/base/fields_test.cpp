@@ -81,6 +81,13 @@ TEST(Fields, WhatIsNotThereStaysAsItWas) {
   EXPECT_EQ(outer, (Outer{.count = 9, .name = "y", .inner = {.rate = 0.25, .colour = Colour::green}}));
 }
 
+TEST(Fields, AFileIsToldFromItsFields) {
+  Inner inner;
+  const Json json = {{"colour", "blue"}};
+  EXPECT_EQ(message_of<ConfigError>([&] { FieldReader(json, "x.toml", ": ")("colour", inner.colour); }),
+            "x.toml: colour: is \"blue\", needs one of red, green");
+}
+
 TEST(Fields, UnknownKeysAreRefused) {
   EXPECT_EQ(refusal({{"cuont", 3}}), "x.json: unknown key \"cuont\", did you mean \"count\"?");
   EXPECT_EQ(refusal({{"inner", {{"color", "red"}}}}), "x.json.inner: unknown key \"color\", did you mean \"colour\"?");
@@ -117,6 +124,20 @@ TEST(Fields, LongValuesAreCutInErrors) {
   EXPECT_THAT(refusal({{"inner", {{"colour", "\xFF"}}}}), HasSubstr("needs one of red, green"));
   EXPECT_LT(refusal({{"inner", {{"colour", std::string(100'000, 'x')}}}}).size(), 200u);
   EXPECT_EQ(show(Json{{"a", "\xFFz"}}), "{\"a\":\"\xEF\xBF\xBDz\"}");
+}
+
+// As Python's splitlines() and other readers of JSON lines tell them.
+TEST(Fields, NothingInAStringEndsALine) {
+  const std::string text =
+      "a\xC2\x85\xE2\x80\xA8\xE2\x80\xA9z \xC2\xA0\xC3\xA9\xE2\x80\xA7\xE2\x82\xAC\xE2\x80\xAE \r\n\v\f\x1C";
+  const std::string shown = show(Json{{text, text}});
+  EXPECT_EQ(Json::parse(shown), (Json{{text, text}}));
+  const std::string once = R"(a\u0085\u2028\u2029z )"
+                           "\xC2\xA0\xC3\xA9\xE2\x80\xA7\xE2\x82\xAC\xE2\x80\xAE"
+                           R"( \r\n\u000b\f\u001c)";
+  EXPECT_EQ(shown, "{\"" + once + "\":\"" + once + "\"}");
+  EXPECT_EQ(show(Json("\xE2\x80\xA8")), R"("\u2028")");
+  EXPECT_EQ(show(Json("\xC3\xA9")), "\"\xC3\xA9\"");
 }
 
 TEST(Fields, ConversionsThatLoseNothingAreMade) {

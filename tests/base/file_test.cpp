@@ -1,8 +1,13 @@
 #include "attune/base/file.h"
 #include "attune/base/fail.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
 
 #include "attune/base/parallel.h"
 #include "tests/support/errors.h"
@@ -72,6 +77,29 @@ TEST(File, WritingReplacesNoDeviceAndFollowsLinks) {
   write_file(folder / "link", "new");
   EXPECT_EQ(read_file(folder / "target"), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+}
+
+// By any name: a shell's `>> log` appends to a file that a rename would replace.
+TEST(File, WritingReplacesNoStandardStream) {
+  const TemporaryFolder folder;
+  write_file(folder / "log", "old");
+  std::filesystem::create_symlink(folder / "log", folder / "link");
+  const int before = ::dup(STDERR_FILENO), log = ::open((folder / "log").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ASSERT_GE(before, 0);
+  ASSERT_GE(log, 0);
+  ASSERT_EQ(::dup2(log, STDERR_FILENO), STDERR_FILENO);
+  std::vector<std::string> messages;
+  for (const char* name : {"log", "link"})
+    messages.push_back(message_of<FileError>([&] { write_file(folder / name, "new"); }));
+  ASSERT_EQ(::dup2(before, STDERR_FILENO), STDERR_FILENO);
+  ::close(before);
+  ::close(log);
+  for (const std::string& message : messages) EXPECT_NE(message.find("it is standard error"), std::string::npos);
+  EXPECT_EQ(read_file(folder / "log"), "old");
+  EXPECT_EQ(message_of<FileError>([] { write_file("-", "new"); }),
+            "cannot write -: it is standard output, and a file is replaced");
+  write_file(folder / "log", "new");
+  EXPECT_EQ(read_file(folder / "log"), "new");
 }
 
 TEST(File, KeepsThePermissionsOfWhatItReplaces) {

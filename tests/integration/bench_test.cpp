@@ -279,6 +279,15 @@ TEST(DemoCorpus, WritesThreePartsThatShareNoSentence) {
   write("other", other);
   EXPECT_NE(lines("other/train.de"), lines("a/b/train.de"));
 
+  write("same", sizes);  // the same files again
+  write_file(folder / "same" / "valid.de", "my own text\n");
+  fs::remove(folder / "same" / "train.en");
+  std::vector<std::string> again = {"demo-corpus", "--out", (folder / "same").string()};
+  again.insert(again.end(), sizes.begin(), sizes.end());
+  EXPECT_THAT(refusal(run_attune(again)), HasSubstr("valid.de: is there with another text"));
+  EXPECT_EQ(read_file(folder / "same" / "valid.de"), "my own text\n");
+  EXPECT_FALSE(fs::exists(folder / "same" / "train.en")) << "nothing is written";
+
   const std::string out = (folder / "c").string();
   EXPECT_THAT(refusal(run_attune({"demo-corpus", "--out", out, "--train", "-1"})), HasSubstr("train = -1"));
   EXPECT_THAT(refusal(run_attune({"demo-corpus", "--out", out, "--train", "100000000"})), HasSubstr("1000000 pairs"));

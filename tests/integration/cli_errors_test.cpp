@@ -153,6 +153,19 @@ TEST_F(CliErrorsTest, FilesThatAreNotThereOrCannotBeWritten) {
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", cut_off})), HasSubstr("gzip data is cut off"));
 }
 
+TEST_F(CliErrorsTest, AnOutputFileThatIsStandardOutputIsRefused) {
+  const std::string log = file("log", "old\n");
+  const std::string words = " translate " + model_ + " 'The dog.' --output ";
+  const CommandResult result = run_command({"sh", "-c", attune_binary() + words + "/dev/stdout >> " + log});
+  EXPECT_THAT(refusal(result), HasSubstr("/dev/stdout: is standard output: leave out the option that names it"));
+  EXPECT_EQ(read_file(log), "old\n");
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "The dog.", "--output", "-"})),
+              HasSubstr("-: is standard output: leave out"));
+  EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", "The dog.", "--html", "-"})),
+              HasSubstr("cannot write -: it is standard output"));
+  EXPECT_FALSE(fs::exists("-"));
+}
+
 TEST_F(CliErrorsTest, AReaderThatHasGone) {
   std::string input;
   for (int i = 0; i < 600; ++i) input += "The dog.\n";

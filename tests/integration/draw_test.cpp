@@ -208,7 +208,8 @@ TEST(Draw, WhatCannotBeDrawnIsSaidInOneLine) {
   EXPECT_THAT(no_picture({"positions", "--length", "1000000000000"}), HasSubstr("needs 1 to 128"));
   EXPECT_THAT(no_picture({"positions", "--d-model", "7"}), HasSubstr("7"));
   EXPECT_THAT(no_picture({"positions", "--base", "0"}), HasSubstr("--base 0"));
-  EXPECT_THAT(no_picture({"mask", "--pattern", "dense"}), HasSubstr("full, window, strided, fixed"));
+  EXPECT_THAT(no_picture({"mask", "--pattern", "dense"}),
+              HasSubstr("attune: --pattern: is \"dense\", needs one of full, window, strided, fixed"));
   EXPECT_THAT(no_picture({"mask", "--pattern", "fixed", "--stride", "2", "--summary", "3"}), HasSubstr("summary = 3"));
   EXPECT_THAT(no_picture({"mask", "--lengths", "3,0"}), HasSubstr("--lengths 0"));
   EXPECT_THAT(no_picture({"schedule", "--schedules", "noam,warp"}), HasSubstr("warp"));

@@ -38,6 +38,7 @@ TEST(HubCli, GenerateContinuesAPrompt) {
   const std::vector<Json> found = json_lines(output_of({"generate", folder, "--prompt", "Hello world", "--json"}));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].at("text"), expected);
+  EXPECT_EQ(found[0].at("line"), 1);
 }
 
 TEST(HubCli, GenerateWritesAChatWithTheFoldersTemplate) {
@@ -52,6 +53,16 @@ TEST(HubCli, GenerateWritesAChatWithTheFoldersTemplate) {
       json_lines(output_of({"generate", folder.path().string(), "--chat", "--prompt", "Hello", "--json"}));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].at("text"), expected);
+
+  // An empty line has no answer; the others say which line they are for.
+  const std::vector<Json> lines =
+      json_lines(output_of({"generate", folder.path().string(), "--chat", "--n", "2", "--json"}, "Hello\n\nworld\n"));
+  ASSERT_EQ(lines.size(), 4u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i].at("line"), i < 2 ? 1 : 3);
+    EXPECT_EQ(lines[i].at("sample"), i % 2);
+    EXPECT_EQ(lines[i].at("prompt"), i < 2 ? "<user> Hello <assistant>" : "<user> world <assistant>");
+  }
 }
 
 TEST(HubCli, EvaluateSaysWhatAnEncoderIsFor) {

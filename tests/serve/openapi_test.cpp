@@ -67,5 +67,14 @@ TEST(OpenApi, AStreamIsDescribedByItsEvents) {
   EXPECT_EQ(document["components"]["schemas"]["Event"]["required"], Json::array({"data"}));
 }
 
+// It is answered before anything is loaded.
+TEST(OpenApi, AReloadIsAccepted) {
+  const Json document = Json::parse(openapi_document());
+  const Json& responses = document["paths"]["/admin/reload"]["post"]["responses"];
+  EXPECT_TRUE(responses.contains("202"));
+  EXPECT_FALSE(responses.contains("200"));
+  EXPECT_TRUE(document["paths"]["/health"]["get"]["responses"].contains("200"));
+}
+
 }  // namespace
 }  // namespace attune::serve

@@ -21,6 +21,34 @@ TEST(Origin, IsOwnWhereHostAndPortAreTheSame) {
   EXPECT_FALSE(is_own_origin("http://evil.com", ""));
 }
 
+TEST(Origin, IsWhatABrowserWrites) {
+  for (const char* origin : {"https://example.com", "http://localhost:3000", "http://127.0.0.1", "http://[::1]:8080",
+                             "https://xn--bcher-kva.example", "chrome-extension://abcdefgh"})
+    EXPECT_TRUE(is_origin(origin)) << origin;
+  for (const char* origin : {"",
+                             "foo",
+                             "*",
+                             "null",
+                             "example.com",
+                             "://example.com",
+                             "https://",
+                             "https://example.com/",
+                             "https://a b",
+                             "https://example.com/page",
+                             "https://Example.com",
+                             "HTTPS://example.com",
+                             "https://example.com:",
+                             "https://example.com:x",
+                             "https://example.com:443",
+                             "http://example.com:80",
+                             "http://::1",
+                             "https://a@b",
+                             "https://*.example.com",
+                             "https://a?b",
+                             "http://[::1"})
+    EXPECT_FALSE(is_origin(origin)) << origin;
+}
+
 TEST(Origin, AHostIsAnAddressOrANameThatIsKnown) {
   const std::vector<std::string> names = {"attune.example"};
   for (const char* host : {"127.0.0.1:8080", "127.0.0.1", "[::1]:8080", "[::1]", "localhost", "LocalHost:8080",

@@ -50,6 +50,28 @@ TEST(RequestFields, AFormHasTheSameFieldsAsText) {
   EXPECT_THROW(fields_of("q=%ff", "application/x-www-form-urlencoded"), HttpError);
 }
 
+TEST(RequestFields, ABodyThatIsElsewhereOrOfAnotherKindIsExplained) {
+  const auto refusal = [](const HttpRequest& request) -> std::pair<int, std::string> {
+    try {
+      RequestFields fields(request);
+    } catch (const HttpError& error) {
+      return {error.status(), error.what()};
+    }
+    return {200, ""};
+  };
+  for (const char* json : {R"({"q": "a"})", "\n [1]"}) {
+    HttpRequest request{.method = "POST", .path = "/", .body = json};
+    request.headers = {{"content-type", "application/x-www-form-urlencoded"}};
+    EXPECT_EQ(refusal(request).first, 415) << json;
+    EXPECT_THAT(refusal(request).second, HasSubstr("needs application/json")) << json;
+  }
+  EXPECT_EQ(fields_of("q={a}", "application/x-www-form-urlencoded").text("q"), "{a}");
+  const auto with_query = refusal({.method = "POST", .path = "/", .query = "q=a"});
+  EXPECT_EQ(with_query.first, 400);
+  EXPECT_THAT(with_query.second, HasSubstr("behind the ? of the address"));
+  EXPECT_THAT(refusal({.method = "POST", .path = "/"}).second, HasSubstr("is empty, needs a JSON object"));
+}
+
 TEST(RequestFields, WhatIsWrongIsNamed) {
   const std::string body = R"({"f": 1.5, "t": [1], "big": 99999999999999999999, "e": 1e999})";
   EXPECT_EQ(field_of([&] { fields_of(R"({"f": "x"})").integer("f", 0, 9); }), "f");

@@ -40,12 +40,15 @@ TEST(ServeConfig, PathsAreFromTheFolderOfTheFile) {
 
 TEST(ServeConfig, ReadsItsSectionsAndModels) {
   const ServeConfig config = read(
-      "drain_seconds = 5\n[http]\nport = 9000\n[limits]\nsamples = 3\n[models.en-de]\nfolder = \"a\"\n"
+      "drain_seconds = 5\n[http]\nport = 9000\n"
+      "[security]\ncors_origins = [\"*\", \"https://example.com\"]\n[limits]\nsamples = 3\n[models.en-de]\nfolder = "
+      "\"a\"\n"
       "source_languages = [\"en=eng_Latn\"]\ntarget_languages = [\"de\"]\n[models.lm]\nfolder = \"b\"\nbatch = 8\n"
       "precision = \"bfloat16\"\n");
   EXPECT_EQ(config.drain_seconds, 5);
   EXPECT_EQ(config.http.port, 9000);
   EXPECT_EQ(config.limits.samples, 3);
+  EXPECT_EQ(config.security.cors_origins.back(), "https://example.com");
   ASSERT_EQ(config.models.size(), 2u);
   EXPECT_EQ(config.models.at("lm").batch, 8);
   EXPECT_EQ(config.models.at("lm").precision, PrecisionChoice::bfloat16);
@@ -56,7 +59,9 @@ TEST(ServeConfig, ReadsItsSectionsAndModels) {
 TEST(ServeConfig, WhatIsWrongIsNamed) {
   const auto message = [](const std::string& text) { return message_of<ConfigError>([&] { read(text); }); };
   const std::string model = "[models.a]\nfolder = \"a\"\n";
-  EXPECT_THAT(message("[http]\nprot = 1\n" + model), HasSubstr("port"));
+  EXPECT_THAT(message("[http]\nprot = 1\n" + model),
+              HasSubstr("serve.toml: http: unknown key \"prot\", did you mean \"port\"?"));
+  EXPECT_THAT(message("drain_seconds = \"long\"\n" + model), HasSubstr("serve.toml: drain_seconds: is \"long\""));
   EXPECT_THAT(message("[models.a]\nfodler = \"a\"\n"), HasSubstr("folder"));
   EXPECT_THAT(message(model + "precision = \"float16\"\n"),
               HasSubstr("precision: is \"float16\", needs one of float32, bfloat16, auto"));
@@ -66,6 +71,9 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
   for (const char* host : {"0.0.0.0", "::"})
     EXPECT_THAT(message("[http]\nhost = \"" + std::string(host) + "\"\n" + model), HasSubstr("api_keys"));
   EXPECT_THAT(message("[http]\nhost = \"no host\"\n" + model), HasSubstr("host = \"no host\""));
+  for (const char* origin : {"foo", "https://example.com/", "https://Example.com", ""})
+    EXPECT_THAT(message("[security]\ncors_origins = [\"*\", \"" + std::string(origin) + "\"]\n" + model),
+                HasSubstr("security.cors_origins (--cors-origin): is \"" + std::string(origin) + "\""));
   EXPECT_THAT(message(""), HasSubstr("no model"));
   EXPECT_THAT(message("models = 3\n"), HasSubstr("models"));
 }

@@ -347,7 +347,9 @@ TEST(Service, KeysSayWhoMayAsk) {
   const auto ask = [&](const std::string& path, const std::string& key) {
     return t.ask({.method = "POST", .path = path, .headers = {{"authorization", "Bearer " + key}}, .body = "{}"});
   };
-  EXPECT_EQ(ask("/admin/reload", "0123456789abcdef").status, 200);
+  const Answer reload = ask("/admin/reload", "0123456789abcdef");
+  EXPECT_EQ(reload.status, 202);
+  EXPECT_THAT(reload.json().at("status").get<std::string>(), HasSubstr("will be loaded again"));
   EXPECT_EQ(ask("/admin/reload", "fedcba9876543210").status, 403);
   EXPECT_EQ(ask("/admin/reload", "0123456789abcdeg").status, 401);
   Json body = {{"q", "a"}, {"source", "en"}, {"target", "de"}};

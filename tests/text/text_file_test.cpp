@@ -112,7 +112,9 @@ TEST_F(TextFile, NamesFileAndLineOfBadText) {
 TEST_F(TextFile, BoundsWhatADecompressionBombYields) {
   const std::string zeros = gzip(std::string(64 << 20, '\n'));
   ASSERT_LT(zeros.size(), size_t{1} << 20);
-  EXPECT_NE(message_of<FileError>([&] { lines_of(zeros, {.total_bytes = 1 << 20}); }).find("larger than the limit"),
+  EXPECT_NE(message_of<FileError>([&] {
+              lines_of(zeros, {.total_bytes = 1 << 20});
+            }).find("larger than the limit of 1048576 bytes"),
             std::string::npos);
   EXPECT_NE(message_of<FileError>([&] { lines_of(zeros, {.lines = 1000}); }).find("more than 1000 lines"),
             std::string::npos);
@@ -249,7 +251,7 @@ TEST_F(TextFile, PiecesNameTheLineOfBadText) {
   EXPECT_THROW(pieces_of(write("text", "cut off \xE6\x97"), 64), DataError);
   EXPECT_NE(message_of<FileError>([&] {
               pieces_of(write("text", gzip(std::string(8 << 20, ' '))), 1000, {.total_bytes = 1 << 20});
-            }).find("larger than the limit"),
+            }).find("larger than the limit of 1048576 bytes"),
             std::string::npos);
   EXPECT_THROW(TextReader(folder_.path() / "absent"), FileError);
 }

@@ -123,7 +123,7 @@ std::vector<Row> measure(const AttentionBench& c) {
     initialize_normal(cotangent, 1.0, 2, 0);
     const size_t first = rows.size();
     for (const std::string& name : c.patterns)
-      rows.push_back({.length = length, .name = name, .pattern = c.sizes.pattern(name)});
+      rows.push_back({.length = length, .name = name, .pattern = c.sizes.pattern("--patterns", name)});
     for (int64_t repeat = -1; repeat < c.repeats; ++repeat) {  // the first round warms up
       for (size_t r = first; r < rows.size(); ++r) {
         Row& row = rows[r];
@@ -175,7 +175,7 @@ std::string chart_of(const AttentionBench& c, const std::vector<Row>& rows) {
                   .y = {.name = "milliseconds", .logarithmic = true},
                   .series = {}};
   for (const std::string& name : c.patterns) {
-    Series series{.name = pattern_text(c.sizes.pattern(name)), .points = {}, .marks = true};
+    Series series{.name = pattern_text(c.sizes.pattern("--patterns", name)), .points = {}, .marks = true};
     for (const Row& row : rows)
       if (row.name == name) series.points.push_back({static_cast<double>(row.length), median(row.forward_backward_ms)});
     chart.series.push_back(std::move(series));

@@ -40,7 +40,7 @@ HeatMap mask_of(const MaskCommand& c, const AttentionPattern& pattern, int64_t l
 }
 
 std::string draw_mask(const MaskCommand& c) {
-  const AttentionPattern pattern = c.sizes.pattern(c.pattern);
+  const AttentionPattern pattern = c.sizes.pattern("--pattern", c.pattern);
   const std::vector<int64_t> lengths = c.lengths.empty() ? std::vector{c.length} : c.lengths;
   if (lengths.size() > kMostSequences)
     fail<ConfigError>("--lengths: has {} sequences, at most {} are drawn", lengths.size(), kMostSequences);

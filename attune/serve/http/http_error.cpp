@@ -55,6 +55,8 @@ const char* reason_phrase(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 202:
+      return "Accepted";
     case 204:
       return "No Content";
     case 400:
