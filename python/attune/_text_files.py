@@ -44,7 +44,7 @@ def write_examples(
     first = list(islice(rest, 1))
     examples = chain(first, rest)
     if architecture == "encoder_classifier":
-        is_pair = any(_has_form(one, _LABELLED_PAIR) for one in first)
+        is_pair = any(has_form(one, _LABELLED_PAIR) for one in first)
         form = _LABELLED_PAIR if is_pair else _LABELLED
         path = folder / f"{kind}.jsonl"
         with _to_write(path) as lines:
@@ -62,7 +62,7 @@ def _to_write(path: FilePath) -> Any:
     return open(path, "w", encoding="utf-8", newline="")
 
 
-def _has_form(example: Any, form: tuple[str, ...]) -> bool:
+def has_form(example: Any, form: tuple[str, ...]) -> bool:
     """Whether it has so many parts in an order: a dict gives its keys, a set any order, a str its characters."""
     if isinstance(example, (str, bytes, Mapping, Set)) or not isinstance(example, Collection):
         return False
@@ -70,7 +70,7 @@ def _has_form(example: Any, form: tuple[str, ...]) -> bool:
 
 
 def _parts(example: Any, form: tuple[str, ...]) -> list[Any]:
-    if not _has_form(example, form):
+    if not has_form(example, form):
         raise _core.DataError(f"{_shown(example)}: an example ({', '.join(form)}) was expected")
     return list(example)
 
