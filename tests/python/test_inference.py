@@ -57,6 +57,8 @@ def test_the_options_in_python_are_those_of_the_library() -> None:
 def test_an_unknown_option_names_the_nearest(translator: attune.Translator) -> None:
     with pytest.raises(attune.ConfigError, match="beam_size"):
         translator.translate("a", beam_sise=2)  # type: ignore[call-overload]
+    with pytest.raises(attune.ConfigError, match='did you mean "beam_size"'):
+        translator.translate("a", beam=2)  # type: ignore[call-overload]
 
 
 def test_a_wrong_text_is_named(
