@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections import deque
@@ -223,6 +224,7 @@ class Source(Generic[Item]):
 
     def _read(self, items: Iterable[Item], check: Callable[[Item, int], None], threads: int) -> None:
         error = None
+        _kept = sys.stdin  # a read of it may go on until the program ends, which aborts in one that Python has closed
         try:
             with _core.threads(threads):
                 for number, item in enumerate(items, 1):

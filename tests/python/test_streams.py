@@ -286,30 +286,29 @@ def test_an_iterable_is_not_read_after_the_loop_was_left(hub: Path) -> None:
         wait_for_end_of_streams("attune-source")
 
 
-def test_a_program_ends_while_an_iterable_waits(hub: Path) -> None:
-    """After a break, and after Ctrl-C."""
+@pytest.mark.parametrize("source", ["sys.stdin", "iter(input, '')"])
+@pytest.mark.parametrize("way", ["break", "interrupt"])
+def test_a_program_ends_while_an_iterable_waits(hub: Path, way: str, source: str) -> None:
     program = f"""
 import os, signal, sys, threading, attune
 signal.signal(signal.SIGINT, signal.default_int_handler)
 translator = attune.Translator({str(hub / "marian")!r})
-for translation in translator.translate_iterable(sys.stdin, beam_size=1):
+for translation in translator.translate_iterable({source}, beam_size=1):
     print(translation.text, flush=True)
-    if sys.argv[1] == "break":
+    if {way!r} == "break":
         break
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 """
-    for way in ("break", "interrupt"):
-        pipe = subprocess.PIPE
-        arguments = [sys.executable, "-c", program, way]
-        process = subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        assert process.stdin is not None and process.stderr is not None
-        process.stdin.write("the dog\n")
-        process.stdin.flush()
-        status = process.wait(60)  # with the pipe open
-        errors = process.stderr.read()
-        assert status == (0 if way == "break" else -signal.SIGINT), errors
-        assert ("KeyboardInterrupt" in errors) == (way == "interrupt")
-        process.communicate()
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert process.stdin is not None and process.stderr is not None
+    process.stdin.write("the dog\n")
+    process.stdin.flush()
+    status = process.wait(60)  # with the pipe open
+    errors = process.stderr.read()
+    assert status == (0 if way == "break" else -signal.SIGINT), errors
+    assert ("KeyboardInterrupt" in errors) == (way == "interrupt")
+    process.communicate()
 
 
 def test_texts_of_an_iterable_are_generated(generator: attune.TextGenerator) -> None:
