@@ -106,7 +106,8 @@ class Trainer:
     ) -> TrainingResult:
         """Trains until one of the limits. `resume` goes on from the newest checkpoint, bit for bit. The functions are
         called as the run goes on; what they raise ends it, and stop() ends it with a checkpoint, as Ctrl-C does.
-        `progress` shows a bar of tqdm. Throws ConfigError when the folder has a run and `resume` is False."""
+        `progress` shows a bar of tqdm. Throws ConfigError when the folder has a run and `resume` is False, or `resume`
+        is True and the run has another text, or FOLDER.data a file that no run has written."""
         self._interrupt = Interrupt()
         self._put_texts(resume)
         bar = _Bar() if progress else None
