@@ -43,7 +43,10 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
       best = candidate;
     }
   }
-  return best;
+  if (!best.empty() || word.size() < 3) return best;
+  const auto begins = [&](const std::string& candidate) { return candidate.starts_with(word); };
+  const auto first = std::ranges::find_if(candidates, begins);
+  return first == candidates.end() ? best : *first;
 }
 
 void FieldReader::refuse_unknown() const {

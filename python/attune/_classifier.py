@@ -7,11 +7,14 @@ from typing import Any, TypedDict, Unpack, overload
 
 from . import _core
 from ._core import Interrupt
-from ._options import ClassifyOptions, Path, Precision, Progress, plain, reporting
+from ._options import ClassifyOptions, Path, Precision, Progress, check_text, plain, reporting
 from ._streams import Stream, in_thread, stream_of
+from ._text_files import has_form
 
 Text = str | tuple[str, str]  # a tuple: a pair of texts
 Texts = Sequence[str] | Sequence[tuple[str, str]]
+
+_PAIR = ("first", "second")
 
 
 class ClassifierScores(TypedDict):
@@ -97,6 +100,8 @@ class Classifier:
         ConfigError for options that do not fit, Interrupted after interrupt.set()."""
         alone = isinstance(texts, (str, tuple))
         items: list[Text] = [texts] if isinstance(texts, (str, tuple)) else list(texts)
+        for number, item in enumerate(items, 1):
+            _check(item, f"text {number}")
         single = [item for item in items if isinstance(item, str)]
         pairs = [_core.TextPair(*item) for item in items if not isinstance(item, str)]
         if single and pairs:
@@ -125,7 +130,8 @@ class Classifier:
         self, texts: Iterable[str] | Iterable[tuple[str, str]], **options: Unpack[ClassifyOptions]
     ) -> Stream[Prediction, None]:
         """classify() for more texts, or pairs, than memory holds, in their order: for or async for over the result.
-        `texts` is read on another thread, two pieces of 16 * batch_texts ahead at most. Leaving the loop ends the work.
+        `texts` is read on another thread, three pieces of 16 * batch_texts ahead at most; a call takes what has arrived.
+        Leaving the loop ends the work.
 
         >>> classifier = Classifier(classification_model)
         >>> sum(1 for _ in classifier.classify_iterable("a b" for _ in range(100)))
@@ -135,7 +141,15 @@ class Classifier:
         def call(piece: list[Any], interrupt: Interrupt) -> list[Prediction]:
             return self.classify(piece, interrupt=interrupt, **options)
 
-        return stream_of(call, texts, 16 * options.get("batch_texts", 64))
+        kinds: set[bool] = set()
+
+        def check(text: Any, number: int) -> None:
+            _check(text, f"text {number}")
+            kinds.add(isinstance(text, str))
+            if len(kinds) > 1:  # whichever call it would be in
+                raise _core.DataError(f"text {number}: there are texts and pairs, needs one kind")
+
+        return stream_of(call, texts, 16 * plain(options).get("batch_texts", 64), check)
 
     @overload
     def evaluate(
@@ -189,3 +203,11 @@ class Classifier:
         scores = {self._labels[one.label]: one.probability for one in found.labels}
         label, score = next(iter(scores.items()))
         return Prediction(label, score, scores, found.cut_tokens)
+
+
+def _check(item: Any, place: str) -> None:
+    """Throws for what is no text and no pair of texts."""
+    if isinstance(item, str) or not has_form(item, _PAIR):
+        return check_text(item, place)
+    for text, part in zip(item, _PAIR):
+        check_text(text, f"{place}, {part}")

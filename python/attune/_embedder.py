@@ -6,7 +6,7 @@ from typing import Unpack
 
 from . import _core
 from ._core import Interrupt, Tensor
-from ._options import EmbedOptions, Path, Precision, Progress, plain, reporting
+from ._options import EmbedOptions, Path, Precision, Progress, check_text, plain, reporting, texts_of
 from ._streams import Stream, in_thread, stream_of
 
 
@@ -36,7 +36,7 @@ class Embedder:
     ) -> Tensor:
         """Returns float32 [texts, dimension], of a single text [dimension]; numpy.asarray() and torch.from_dlpack()
         take it without a copy. A vector does not depend on the other texts."""
-        batch = [texts] if isinstance(texts, str) else list(texts)
+        batch = texts_of(texts, "text")
         with reporting(progress, "embed") as report:
             vectors = self._embedder.embed(batch, plain(options), report, interrupt)
         return vectors.reshape([-1]) if isinstance(texts, str) else vectors
@@ -47,7 +47,8 @@ class Embedder:
 
     def embed_iterable(self, texts: Iterable[str], **options: Unpack[EmbedOptions]) -> Stream[Tensor, None]:
         """embed() for more texts than memory holds: a tensor [dimension] for each, in their order, by for or async for.
-        `texts` is read on another thread, two pieces of 16 * batch_texts ahead at most. Leaving the loop ends the work.
+        `texts` is read on another thread, three pieces of 16 * batch_texts ahead at most; a call takes what has arrived.
+        Leaving the loop ends the work.
 
         >>> embedder = Embedder(embedding_model)
         >>> sum(1 for _ in embedder.embed_iterable("a b" for _ in range(100)))
@@ -58,7 +59,10 @@ class Embedder:
             vectors = self.embed(piece, interrupt=interrupt, **options)
             return [vectors.rows(row, row + 1).reshape([-1]) for row in range(len(piece))]
 
-        return stream_of(call, texts, 16 * options.get("batch_texts", 64))
+        def check(text: str, number: int) -> None:
+            check_text(text, f"text {number}")
+
+        return stream_of(call, texts, 16 * plain(options).get("batch_texts", 64), check)
 
     def dimension(self, **options: Unpack[EmbedOptions]) -> int:
         """How many numbers a vector has."""

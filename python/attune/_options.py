@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
 from os import PathLike, fspath
-from typing import Any, Literal, TypedDict, TypeVar, Union
+from typing import Any, Literal, TypedDict, Union
+
+from . import _core
 
 Path = Union[str, "PathLike[str]"]
 Precision = Literal["float32", "bfloat16", "auto"]
 Progress = Union[bool, Callable[[int, int], object]]
-T = TypeVar("T")
 
 
 class CallOptions(TypedDict, total=False):
@@ -130,11 +130,23 @@ def reporting(progress: Progress, description: str) -> Iterator[Callable[[int, i
         yield progress
 
 
-def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of `size` items, the last one shorter."""
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
-        yield chunk
+def check_text(text: Any, place: str) -> None:
+    """Throws TypeError for what is no str, and DataError for a str that has no UTF-8, both with its place."""
+    if not isinstance(text, str):
+        raise TypeError(f"{place}: is {repr(text)[:80]}, needs to be a str")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"{place}: character {error.start + 1} is half of a surrogate pair, which has no UTF-8"
+        raise _core.DataError(message) from None
+
+
+def texts_of(texts: str | Iterable[str], kind: str) -> list[str]:
+    """One text or several as a list. Throws for one that check_text() refuses: "KIND 4: ..."."""
+    found = [texts] if isinstance(texts, str) else list(texts)
+    for number, text in enumerate(found, 1):
+        check_text(text, f"{kind} {number}")
+    return found
 
 
 def names_of_folders(adapters: Mapping[str, Path] | None) -> dict[str, str]:
@@ -143,5 +155,5 @@ def names_of_folders(adapters: Mapping[str, Path] | None) -> dict[str, str]:
 
 
 def plain(options: Any) -> dict[str, Any]:
-    """A TypedDict as the bindings take it."""
-    return dict(options)
+    """A TypedDict as the bindings take it. None is what was not given."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Generic, TypeVar
 
 from . import _core
-from ._options import chunks
 
 T = TypeVar("T")
 R = TypeVar("R")
 Item = TypeVar("Item")
+
+_BETWEEN_LOOKS = 0.05  # seconds, at whether the work is abandoned
+_PATIENCE = 0.005  # seconds that a piece waits for more than its first item
+_LAST_ITEM = 0.2  # seconds that the end of the work waits for the item that is being read
 
 
 class _Channel(Generic[T, R]):
@@ -34,11 +39,11 @@ class _Channel(Generic[T, R]):
     def put(self, item: T) -> None:
         """Waits while the reader is far behind. Returns at once when the work is cancelled."""
         with self._changed:
-            while self._most and len(self._items) >= self._most and not self._abandoned():
-                self._changed.wait(0.05)
+            while self._most and len(self._items) >= self._most and not _abandoned(self.interrupt):
+                self._changed.wait(_BETWEEN_LOOKS)
             self._items.append(item)
             self._wake(1)  # the task that has waited longest
-        self._abandoned()
+        _abandoned(self.interrupt)
 
     def end(self, result: R | None, error: BaseException | None) -> None:
         with self._changed:
@@ -84,11 +89,12 @@ class _Channel(Generic[T, R]):
             except RuntimeError:  # the loop is closed
                 self.interrupt.set()
 
-    def _abandoned(self) -> bool:
-        """Whether nobody will read: the work then ends, too when the program does."""
-        if not threading.main_thread().is_alive():
-            self.interrupt.set()
-        return self.interrupt.is_set()
+
+def _abandoned(interrupt: _core.Interrupt) -> bool:
+    """Whether nobody will read: the work then ends, too when the program does."""
+    if not threading.main_thread().is_alive():
+        interrupt.set()
+    return interrupt.is_set()
 
 
 def _finish(future: asyncio.Future[None]) -> None:
@@ -179,18 +185,94 @@ class Stream(Generic[T, R]):
             self._channel.interrupt.set()
 
 
+class Source(Generic[Item]):
+    """The items of an iterable, in pieces: what has arrived, `most` items at most. A thread of its own reads them, that
+    far ahead; neither the work nor the end of the program waits for an iterable that blocks. `check` is called with each
+    item and its number, from 1, and throws where it is not possible. Used in a `with` block, whose end stops the
+    reading."""
+
+    def __init__(
+        self, items: Iterable[Item], most: int, check: Callable[[Item, int], None], interrupt: _core.Interrupt
+    ) -> None:
+        self._most = most
+        self._interrupt = interrupt
+        self._waiting: deque[Item] = deque()
+        self._changed = threading.Condition()
+        self._ended = False  # there are no more items, or nobody takes them
+        self._error: BaseException | None = None
+        arguments = (items, check, _core.thread_count())
+        self._thread = threading.Thread(target=self._read, args=arguments, name="attune-source", daemon=True)
+        self._thread.start()
+
+    def take(self, wait: bool) -> list[Item]:
+        """Returns the next items. With `wait` it waits for the first: an empty list is then the end, or the work is
+        abandoned. Without, it returns what there is. Throws the error of the iterable, after the items before it, where
+        it may wait."""
+        with self._changed:
+            while wait and not self._waiting and not self._ended and not _abandoned(self._interrupt):
+                self._changed.wait(_BETWEEN_LOOKS)
+            end = time.monotonic() + _PATIENCE
+            while wait and 0 < len(self._waiting) < self._most and not self._ended:
+                if not self._changed.wait(end - time.monotonic()):
+                    break
+            if wait and not self._waiting and self._error is not None:
+                raise self._error
+            items = list(self._waiting)
+            self._waiting.clear()
+            self._changed.notify_all()
+            return items
+
+    def _read(self, items: Iterable[Item], check: Callable[[Item, int], None], threads: int) -> None:
+        error = None
+        _kept = sys.stdin  # a read of it may go on until the program ends, which aborts in one that Python has closed
+        try:
+            with _core.threads(threads):
+                for number, item in enumerate(items, 1):
+                    check(item, number)
+                    if not self._has_taken(item):
+                        break
+        except BaseException as thrown:  # who takes gets it
+            error = thrown
+        with self._changed:
+            self._error, self._ended = error, True
+            self._changed.notify_all()
+
+    def _has_taken(self, item: Item) -> bool:
+        """Keeps the item and waits until there is room for another. False: nobody takes it."""
+        with self._changed:
+            self._waiting.append(item)
+            if len(self._waiting) in (1, self._most):
+                self._changed.notify_all()
+            while len(self._waiting) >= self._most and not self._ended:
+                self._changed.wait()
+            return not self._ended
+
+    def __enter__(self) -> Source[Item]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._thread.join(_LAST_ITEM)
+
+
 def stream_of(
-    call: Callable[[list[Item], _core.Interrupt], Iterable[T]], items: Iterable[Item], at_once: int
+    call: Callable[[list[Item], _core.Interrupt], Iterable[T]],
+    items: Iterable[Item],
+    at_once: int,
+    check: Callable[[Item, int], None],
 ) -> Stream[T, None]:
-    """The results of a call for more items than memory holds. The items are read on another thread, `at_once` for each
-    call; at most so many results wait to be read."""
+    """The results of a call for more items than memory holds. Other threads read and check the items, of which a call
+    takes what has arrived, `at_once` at most; so many results wait to be read."""
 
     def run(put: Callable[[T], None], interrupt: _core.Interrupt) -> None:
-        for piece in chunks(items, at_once):
-            for result in call(piece, interrupt):
-                put(result)
-            if interrupt.is_set():
-                return
+        with Source(items, at_once, check, interrupt) as source:
+            while not interrupt.is_set() and (piece := source.take(wait=True)):
+                for result in call(piece, interrupt):
+                    put(result)
 
     return Stream(run, most=at_once)
 
@@ -215,4 +297,4 @@ async def in_thread(run: Callable[[_core.Interrupt], R]) -> R:
         raise
 
 
-__all__ = ["Stream", "in_thread", "stream_of"]
+__all__ = ["Source", "Stream", "in_thread", "stream_of"]

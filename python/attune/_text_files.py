@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
+import shutil
+import tempfile
+import weakref
 from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain, islice
 from pathlib import Path as FilePath
@@ -14,6 +18,7 @@ _PAIR = ("source", "target")
 _PROMPT = ("prompt", "answer")
 _LABELLED = ("label", "text")
 _LABELLED_PAIR = ("label", "text", "second_text")
+_LIST = "written.json"  # in a folder of texts: the names of the files that a run has put there
 
 
 def as_written(text: str | tuple[str, str], text_unit: str) -> str:
@@ -31,7 +36,6 @@ def write_examples(
 ) -> dict[str, Any]:
     """Writes the files of training (`kind` "train") or validation ("valid"). Returns the keys of [data] that name and
     describe them. Throws DataError for an example of another form."""
-    folder.mkdir(parents=True, exist_ok=True)
     if architecture == "encoder_decoder":
         source, target = folder / f"{kind}.source", folder / f"{kind}.target"
         with _to_write(source) as sources, _to_write(target) as targets:
@@ -44,7 +48,7 @@ def write_examples(
     first = list(islice(rest, 1))
     examples = chain(first, rest)
     if architecture == "encoder_classifier":
-        is_pair = any(_has_form(one, _LABELLED_PAIR) for one in first)
+        is_pair = any(has_form(one, _LABELLED_PAIR) for one in first)
         form = _LABELLED_PAIR if is_pair else _LABELLED
         path = folder / f"{kind}.jsonl"
         with _to_write(path) as lines:
@@ -58,11 +62,51 @@ def write_examples(
     return {f"{kind}_files": [str(path)]} | ({"text_unit": "answer"} if answers else {})
 
 
+class NewTexts:
+    """Files for a folder of texts, in a temporary folder beside it, which is removed with this."""
+
+    def __init__(self, folder: FilePath) -> None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        self._place = folder
+        self.folder = FilePath(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+        self.remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def place_of(self, file: str) -> str:
+        """Where a file of `folder` will be."""
+        return str(self._place / FilePath(file).name)
+
+    def put(self, resume: bool) -> None:
+        """Moves the files into their place. A file that is there stays if it is the same, and is replaced if a run has
+        put it there. Throws ConfigError for any other file, and with `resume` for another text to train on; nothing has
+        been moved then."""
+        own = set(json.loads((self._place / _LIST).read_text())) if (self._place / _LIST).is_file() else set()
+        new = [file for file in sorted(self.folder.iterdir()) if not _is_same(file, self._place / file.name)]
+        for file in new:
+            place = self._place / file.name
+            if not place.exists():
+                continue
+            if resume and file.name.startswith("train."):
+                raise _core.ConfigError(f"{place}: has the text of the run to be resumed, and train_data is another one")
+            if file.name not in own:
+                raise _core.ConfigError(f"{place}: no run has written it, and this one would replace it: move it away")
+        if new:
+            self._place.mkdir(exist_ok=True)
+            names = self.folder / _LIST
+            names.write_text(json.dumps(sorted(own | {file.name for file in new})))
+            for file in [names, *new]:
+                shutil.move(file, self._place / file.name)
+        self.remove()
+
+
+def _is_same(file: FilePath, other: FilePath) -> bool:
+    return other.is_file() and filecmp.cmp(file, other, shallow=False)
+
+
 def _to_write(path: FilePath) -> Any:
     return open(path, "w", encoding="utf-8", newline="")
 
 
-def _has_form(example: Any, form: tuple[str, ...]) -> bool:
+def has_form(example: Any, form: tuple[str, ...]) -> bool:
     """Whether it has so many parts in an order: a dict gives its keys, a set any order, a str its characters."""
     if isinstance(example, (str, bytes, Mapping, Set)) or not isinstance(example, Collection):
         return False
@@ -70,7 +114,7 @@ def _has_form(example: Any, form: tuple[str, ...]) -> bool:
 
 
 def _parts(example: Any, form: tuple[str, ...]) -> list[Any]:
-    if not _has_form(example, form):
+    if not has_form(example, form):
         raise _core.DataError(f"{_shown(example)}: an example ({', '.join(form)}) was expected")
     return list(example)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 from . import _core
 from ._core import GeneratedText, Interrupt
-from ._options import GenerateOptions, Path, Precision, Progress, names_of_folders, plain, reporting
+from ._options import GenerateOptions, Path, Precision, Progress, check_text, names_of_folders, plain, reporting, texts_of
 from ._streams import Stream, in_thread, stream_of
 from ._text_files import as_written
 
@@ -106,14 +106,14 @@ class TextGenerator:
         does not depend on the others. `draft` is a smaller model with the same vocabulary that proposes tokens; the
         texts have the same distribution. interrupt.set() ends the call, which returns what there is. `progress` counts
         tokens, of at most max_tokens for each text. Throws DataError naming the prompt that is too long."""
-        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+        prompts, given = texts_of(prompt, "prompt"), plain(options)
         draft_generator = None if draft is None else draft._generator
         with reporting(progress, "generate") as report:
             on_token = None
             if report is not None:
-                settings = {**self.sampling, **options}
+                settings = {**self.sampling, **given}
                 longest = settings["max_tokens"] or settings["max_length"]
-                total = len(prompts) * options.get("samples", 1) * longest
+                total = len(prompts) * given.get("samples", 1) * longest
                 done = 0
 
                 def on_token(index: int, token: int) -> None:
@@ -121,8 +121,8 @@ class TextGenerator:
                     done += 1
                     report(done, total)
 
-            found = self._generator.generate(prompts, plain(options), None, on_token, draft_generator, interrupt)
-        return found[0] if isinstance(prompt, str) and options.get("samples", 1) == 1 else found
+            found = self._generator.generate(prompts, given, None, on_token, draft_generator, interrupt)
+        return found[0] if isinstance(prompt, str) and given.get("samples", 1) == 1 else found
 
     @overload
     async def generate_async(self, prompt: str, **options: Unpack[GenerateOptions]) -> GeneratedText: ...  # type: ignore[overload-overlap]
@@ -136,12 +136,13 @@ class TextGenerator:
         """generate() that other tasks run beside. Cancelling the task ends the work."""
         prompts = [prompt] if isinstance(prompt, str) else list(prompt)
         found = await in_thread(lambda end: self.generate(prompts, interrupt=end, **options))
-        return found[0] if isinstance(prompt, str) and options.get("samples", 1) == 1 else found
+        return found[0] if isinstance(prompt, str) and plain(options).get("samples", 1) == 1 else found
 
     def stream(self, prompt: str, **options: Unpack[GenerateOptions]) -> Stream[str, GeneratedText]:
         """The continuation of a prompt as it grows: `for text in generator.stream(...)`, or `async for`. Each text is
         what was added, whole characters; all together are the continuation. Leaving the loop ends the work. `result` of
         what this returns is the GeneratedText in the end."""
+        check_text(prompt, "prompt")
         generator, choices = self._generator, plain(options)
 
         def run(put: Any, interrupt: Interrupt) -> GeneratedText:
@@ -172,8 +173,8 @@ class TextGenerator:
             "repetition_penalty": repetition_penalty,
             "no_repeat_ngram_size": no_repeat_ngram_size,
         }
-        options = {name: value for name, value in given.items() if value is not None}
-        generator = self._generator
+        check_text(prompt, "prompt")
+        generator, options = self._generator, plain(given)
 
         def run(put: Any, interrupt: Interrupt) -> GeneratedText:
             steps = 0
@@ -191,7 +192,8 @@ class TextGenerator:
         self, prompts: Iterable[str], **options: Unpack[GenerateOptions]
     ) -> Stream[GeneratedText, None]:
         """generate() for more prompts than memory holds, in their order: for or async for over the result. `prompts` is
-        read on another thread, two pieces of 8 * batch_texts ahead at most. Leaving the loop ends the work.
+        read on another thread, three pieces of 8 * batch_texts ahead at most; a call takes what has arrived. Leaving the
+        loop ends the work.
 
         >>> generator = TextGenerator(language_model)
         >>> sum(1 for _ in generator.generate_iterable(("a b" for _ in range(3)), max_tokens=2))
@@ -201,7 +203,10 @@ class TextGenerator:
         def call(piece: list[str], interrupt: Interrupt) -> list[GeneratedText]:
             return self.generate(piece, interrupt=interrupt, **options)
 
-        return stream_of(call, prompts, 8 * options.get("batch_texts", 32))
+        def check(prompt: str, number: int) -> None:
+            check_text(prompt, f"prompt {number}")
+
+        return stream_of(call, prompts, 8 * plain(options).get("batch_texts", 32), check)
 
     def evaluate(
         self,

@@ -10,7 +10,7 @@ from . import _core
 from ._core import Interrupt, RunConfig, StartReport, StepReport, TrainingResult, ValidationReport
 from ._options import Path
 from ._pictures import Curves, training_curves
-from ._text_files import write_examples
+from ._text_files import NewTexts, write_examples
 
 Example = str | tuple[str, str] | tuple[float, str] | tuple[str, str, str] | tuple[float, str, str]
 Config = Mapping[str, Mapping[str, Any]]
@@ -24,8 +24,8 @@ class Trainer:
 
     `config` is a dict of sections with the keys of docs/configuration.md, or the path of a TOML file; `preset` names a
     configuration from the literature to begin with. The training text is what config["data"] names, or `train_data` and
-    `valid_data`: any iterables, which are written into files beside the folder (FOLDER.data) one example at a time, so
-    that they may be larger than memory. Their examples are
+    `valid_data`: any iterables, which are read here and written into files one example at a time, so that they may be
+    larger than memory. train() puts the files beside the folder (FOLDER.data). The examples are
 
         encoder_decoder       (source, target)
         encoder_classifier    (label, text), or (label, text, second text) where the tokenizer has a form for two texts, as
@@ -65,26 +65,28 @@ class Trainer:
         if automatic and file:
             raise _core.ConfigError(f"{file}: with automatic, config is a dict of sections")
         chosen = {name: dict(keys) for name, keys in sections.items()}
-        written = self._write(RunConfig(file, chosen, preset), train_data, valid_data)
+        begun = RunConfig(file, chosen, preset)
         self.choices: list[tuple[str, Any, str]] = []
-        if automatic:
-            self.config, self.choices = _chosen_for_text(chosen, preset, written)
-        else:
-            chosen["data"] = chosen.get("data", {}) | written
-            self.config = RunConfig(file, chosen, preset)
-        self._interrupt = Interrupt()
-
-    def _write(
-        self, config: RunConfig, train_data: Iterable[Example] | None, valid_data: Iterable[Example] | None
-    ) -> dict[str, Any]:
-        """Writes the iterables into files; returns the keys of [data] that name them."""
-        folder, architecture = FilePath(f"{self.folder}.data"), config.architecture
-        text_unit = config.to_dict()["data"].get("text_unit", "stream")
+        self._texts: NewTexts | None = None  # until train() puts them into their place
         written: dict[str, Any] = {}
-        for kind, examples in (("train", train_data), ("valid", valid_data)):
-            if examples is not None:
-                written |= write_examples(folder, kind, architecture, text_unit, examples)
-        return written
+        try:
+            if train_data is not None or valid_data is not None:
+                self._texts = NewTexts(FilePath(f"{self.folder}.data"))
+                written = _write(self._texts.folder, begun, train_data, valid_data)
+            if automatic:
+                begun, self.choices = _chosen_for_text(chosen, preset, written)
+                file, chosen, preset = "", begun.to_dict(), ""
+            if self._texts is not None:
+                place_of = self._texts.place_of
+                places = {key: [place_of(one) for one in files] for key, files in written.items() if key in _FILES}
+                chosen["data"] = chosen.get("data", {}) | written | places
+                begun = RunConfig(file, chosen, preset)
+        except BaseException:
+            if self._texts is not None:
+                self._texts.remove()
+            raise
+        self.config = begun
+        self._interrupt = Interrupt()
 
     @property
     def model_folder(self) -> FilePath:
@@ -104,8 +106,10 @@ class Trainer:
     ) -> TrainingResult:
         """Trains until one of the limits. `resume` goes on from the newest checkpoint, bit for bit. The functions are
         called as the run goes on; what they raise ends it, and stop() ends it with a checkpoint, as Ctrl-C does.
-        `progress` shows a bar of tqdm. Throws ConfigError when the folder has a run and `resume` is False."""
+        `progress` shows a bar of tqdm. Throws ConfigError when the folder has a run and `resume` is False, or `resume`
+        is True and the run has another text, or FOLDER.data a file that no run has written."""
         self._interrupt = Interrupt()
+        self._put_texts(resume)
         bar = _Bar() if progress else None
         try:
             return _core.train(
@@ -123,6 +127,15 @@ class Trainer:
             if bar is not None:
                 bar.close()
 
+    def _put_texts(self, resume: bool) -> None:
+        has_run = any(self.folder.glob("checkpoints/step-*.safetensors"))
+        if has_run and not resume:
+            message = "has checkpoints of an earlier run: use train(resume=True) to go on, or another folder"
+            raise _core.ConfigError(f"{self.folder}: {message}")
+        if self._texts is not None:
+            self._texts.put(resume=has_run)
+            self._texts = None
+
     def stop(self) -> None:
         """Ends train() after the step at work, with a checkpoint. May be called by its functions and other threads."""
         self._interrupt.set()
@@ -135,6 +148,18 @@ class Trainer:
     def curves(self) -> Curves:
         """The losses of the run as a picture, which a notebook shows."""
         return training_curves(self.folder)
+
+
+def _write(
+    folder: FilePath, config: RunConfig, train_data: Iterable[Example] | None, valid_data: Iterable[Example] | None
+) -> dict[str, Any]:
+    """Writes the iterables into files of the folder; returns the keys of [data] that name and describe them."""
+    text_unit = config.to_dict()["data"].get("text_unit", "stream")
+    written: dict[str, Any] = {}
+    for kind, examples in (("train", train_data), ("valid", valid_data)):
+        if examples is not None:
+            written |= write_examples(folder, kind, config.architecture, text_unit, examples)
+    return written
 
 
 def _chosen_for_text(

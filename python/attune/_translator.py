@@ -6,10 +6,10 @@ from typing import Any, TypedDict, Unpack, overload
 
 from . import _core
 from ._core import Interrupt, ScoredText, Translation
-from ._options import Path, Precision, Progress, TranslateOptions, chunks, names_of_folders, plain, reporting
-from ._streams import Stream, in_thread
+from ._options import Path, Precision, Progress, TranslateOptions, check_text, names_of_folders, plain, reporting, texts_of
+from ._streams import Source, Stream, in_thread
 
-_SENTENCES_AT_ONCE = 256  # that translate_iterable() reads: sentences of similar length are translated together
+_SENTENCES_AT_ONCE = 256  # that translate_iterable() reads at most: sentences of similar length are translated together
 
 
 class TranslationScores(TypedDict):
@@ -91,8 +91,8 @@ class Translator:
         others. `prefix` is what translations begin with. `progress` is True for a bar of tqdm, or a function of the
         numbers of sentences that are done and of all. Throws DataError naming the sentence that is too long,
         ConfigError for options that do not fit, Interrupted after interrupt.set()."""
-        sentences = [text] if isinstance(text, str) else list(text)
-        prefixes = [prefix] if isinstance(prefix, str) else list(prefix or [])
+        sentences = texts_of(text, "sentence")
+        prefixes = texts_of([] if prefix is None else prefix, "prefix")
         with reporting(progress, "translate") as report:
             found = self._translator.translate(sentences, plain(options), prefixes, report, interrupt)
         return found[0] if isinstance(text, str) else found
@@ -113,21 +113,25 @@ class Translator:
         self, source: Iterable[str], **options: Unpack[TranslateOptions]
     ) -> Stream[Translation, None]:
         """Translates more sentences than memory holds, in their order: for or async for over the result. `source` is
-        read on another thread, in pieces of 256 sentences, some thousand ahead at most. Leaving the loop ends the work.
+        read on another thread, some thousand sentences ahead at most; what has arrived is translated. Leaving the loop
+        ends the work.
 
         >>> translator = Translator(translation_model)
         >>> sum(1 for _ in translator.translate_iterable("a b" for _ in range(1000)))
         1000
         """
-        pieces = chunks(source, _SENTENCES_AT_ONCE)
         translator, choices = self._translator, plain(options)
+
+        def check(sentence: str, number: int) -> None:
+            check_text(sentence, f"sentence {number}")
 
         def run(put: Any, interrupt: Interrupt) -> None:
             def write(translations: list[Translation]) -> None:
                 for translation in translations:
                     put(translation)
 
-            translator.translate_stream(lambda wait: next(pieces, []), write, choices, interrupt)
+            with Source(source, _SENTENCES_AT_ONCE, check, interrupt) as sentences:
+                translator.translate_stream(sentences.take, write, choices, interrupt)
 
         return Stream(run, most=4 * _SENTENCES_AT_ONCE)
 
@@ -166,8 +170,8 @@ class Translator:
             "patience": patience,
             "early_stopping": None if patience is None else "patience",
         }
-        options = {name: value for name, value in given.items() if value is not None}
-        return self._translator.translate(list(source), options, list(target_prefix or []))
+        prefixes = texts_of(target_prefix or [], "target_prefix")
+        return self._translator.translate(texts_of(source, "sentence"), plain(given), prefixes)
 
     def target_tokens(self, text: ScoredText) -> list[str]:
         """The tokens of a translation as people see them: `hypotheses` of CTranslate2's results."""

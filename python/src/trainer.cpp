@@ -8,6 +8,7 @@
 #include "attune/inference/quantize.h"
 #include "attune/io/toml_config.h"
 #include "attune/ops/panel_weight.h"
+#include "attune/tensor/device_error.h"
 #include "attune/train/automatic_config.h"
 #include "attune/train/config_fields.h"
 #include "attune/train/evaluate_file.h"
@@ -29,6 +30,23 @@ std::vector<std::string> assignments_of(const Json& sections) {
   return assignments;
 }
 
+std::string without_option(std::string_view message) {
+  constexpr std::string_view kOption = "--set ";
+  return std::string(message.substr(message.starts_with(kOption) ? kOption.size() : 0));
+}
+
+/// Returns what `read` does. A message that blames an assignment does so without the option of the command line.
+template <class Read>
+auto blaming_keys(const Read& read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}", without_option(error.what()));
+  } catch (const DeviceError& error) {
+    fail<DeviceError>("{}", without_option(error.what()));
+  }
+}
+
 using Choices = std::vector<std::tuple<std::string, nb::object, std::string>>;
 
 /// The configuration for a text, and (key, value, reason) of what was chosen.
@@ -36,7 +54,8 @@ std::pair<RunConfig, Choices> automatic_config(const nb::dict& text, const nb::d
                                                const std::string& preset) {
   const Json sections_of_text = json_of(text);
   const std::vector<std::string> assignments = assignments_of(json_of(sections));
-  AutomaticConfig chosen = unlocked([&] { return read_automatic_config(sections_of_text, assignments, preset); });
+  AutomaticConfig chosen = unlocked(
+      [&] { return blaming_keys([&] { return read_automatic_config(sections_of_text, assignments, preset); }); });
   Choices choices;
   for (const Choice& choice : chosen.choices) choices.emplace_back(choice.key, object_of(choice.value), choice.why);
   return {std::move(chosen.config), std::move(choices)};
@@ -180,7 +199,8 @@ RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sec
       .def(
           "__init__",
           [](RunConfig* self, const std::filesystem::path& file, const nb::dict& sections, const std::string& preset) {
-            new (self) RunConfig(read_run_config(file, assignments_of(json_of(sections)), preset));
+            const std::vector<std::string> assignments = assignments_of(json_of(sections));
+            new (self) RunConfig(blaming_keys([&] { return read_run_config(file, assignments, preset); }));
           },
           nb::arg("file"), nb::arg("sections"), nb::arg("preset"))
       .def_static("automatic", &automatic_config, nb::arg("text"), nb::arg("sections"), nb::arg("preset"),

@@ -156,5 +156,12 @@ TEST(NearestName, IsTheOneWithTheFewestEdits) {
   EXPECT_EQ(nearest_name(std::string(1'000'000, 'x'), {}), "");
 }
 
+TEST(NearestName, IsElseTheFirstThatBeginsWithTheWord) {
+  const std::vector<std::string> names = {"length_penalty", "beam_size", "beam_groups"};
+  EXPECT_EQ(nearest_name("beam", names), "beam_size");
+  EXPECT_EQ(nearest_name("be", names), "") << "too short to mean one";
+  EXPECT_EQ(nearest_name("penalty", names), "");
+}
+
 }  // namespace
 }  // namespace attune

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,36 @@ def test_the_options_in_python_are_those_of_the_library() -> None:
 def test_an_unknown_option_names_the_nearest(translator: attune.Translator) -> None:
     with pytest.raises(attune.ConfigError, match="beam_size"):
         translator.translate("a", beam_sise=2)  # type: ignore[call-overload]
+    with pytest.raises(attune.ConfigError, match='did you mean "beam_size"'):
+        translator.translate("a", beam=2)  # type: ignore[call-overload]
+
+
+def test_a_wrong_text_is_named(
+    translator: attune.Translator, generator: attune.TextGenerator, classifier: attune.Classifier, hub: Path
+) -> None:
+    embedder = attune.Embedder(hub / "bert-classifier")
+    wrong: Any
+    for wrong, error in (("a\ud800", attune.DataError), (None, TypeError), (b"a", TypeError)):
+        texts = ["a"] * 3 + [wrong]
+        calls: list[tuple[str, Callable[[], object]]] = [
+            ("sentence 4: ", lambda: translator.translate(texts)),
+            ("sentence 4: ", lambda: translator.translate_batch(texts)),
+            ("prefix 4: ", lambda: translator.translate(["a"] * 4, prefix=texts)),
+            ("prompt 4: ", lambda: generator.generate(texts)),
+            ("text 4: ", lambda: classifier.classify(texts)),
+            ("text 2, second: ", lambda: classifier.classify([("a", "b"), ("a", wrong)])),
+            ("text 4: ", lambda: embedder.embed(texts)),
+        ]
+        for place, call in calls:
+            with pytest.raises(error, match=place):
+                call()
+
+
+def test_none_is_what_was_not_given(translator: attune.Translator, generator: attune.TextGenerator) -> None:
+    none: Any = {"adapter": None, "samples": None}
+    assert generator.generate("the dog", seed=1, **none).text == generator.generate("the dog", seed=1).text
+    nothing: Any = None
+    assert translator.translate("the dog", beam_size=nothing).text == translator.translate("the dog").text
 
 
 def test_numbers_and_texts_of_any_size(generator: attune.TextGenerator) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -23,15 +24,15 @@ from attune._streams import in_thread
 LONG = {"max_tokens": 100_000, "slide": True, "eos_tokens": [2**20]}  # never ends by itself
 
 
-def streams() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name == "attune-stream"]
+def streams(name: str = "attune-stream") -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name == name]
 
 
-def wait_for_end_of_streams() -> None:
+def wait_for_end_of_streams(name: str = "attune-stream") -> None:
     end = time.monotonic() + 30
-    while streams() and time.monotonic() < end:
+    while streams(name) and time.monotonic() < end:
         time.sleep(0.01)
-    assert not streams()
+    assert not streams(name)
 
 
 def test_a_stream_is_the_text(generator: attune.TextGenerator) -> None:
@@ -202,9 +203,16 @@ def test_an_error_of_an_iterable_is_the_loop_s(
     for stream in (translator.translate_iterable(failing()), classifier.classify_iterable(failing())):
         with pytest.raises(KeyError, match="broken"):
             list(stream)
-    numbers: Any = [1, 2]
-    with pytest.raises(TypeError, match="needs to be a str"):
-        list(translator.translate_iterable(numbers))
+    mixed: Any = ["the dog"] * 300 + [2]
+    for stream in (translator.translate_iterable(mixed, beam_size=1, max_length=2), classifier.classify_iterable(mixed)):
+        found = 0
+        with pytest.raises(TypeError, match=r"(sentence|text) 301: is 2, needs to be a str"):
+            for _ in stream:
+                found += 1
+        assert found == 300
+    kinds: Any = ["the dog", ("the dog", "a house")]
+    with pytest.raises(attune.DataError, match="text 2: .*one kind"):
+        list(classifier.classify_iterable(kinds))
 
 
 def test_iterables_of_all_models_are_read_ahead_and_by_async_for(
@@ -230,7 +238,7 @@ def test_iterables_of_all_models_are_read_ahead_and_by_async_for(
         end = time.monotonic() + 30
         while read <= piece and time.monotonic() < end:  # the next piece, which nobody has asked for
             time.sleep(0.01)
-        assert piece < read <= 3 * piece
+        assert piece < read <= 3 * piece + 1
         stream.close()
 
     async def labels() -> list[str]:
@@ -238,6 +246,69 @@ def test_iterables_of_all_models_are_read_ahead_and_by_async_for(
 
     assert asyncio.run(labels()) == [p.label for p in classifier.classify(["the dog", "a house"])]
     wait_for_end_of_streams()
+
+
+def streams_of_all_models(hub: Path, make: Callable[[], Iterator[str]]) -> Iterator[attune.Stream[Any, None]]:
+    yield attune.Translator(hub / "marian").translate_iterable(make(), beam_size=1)
+    yield attune.TextGenerator(hub / "gpt2").generate_iterable(make(), max_tokens=1)
+    yield attune.Classifier(hub / "bert-classifier").classify_iterable(make())
+    yield attune.Embedder(hub / "bert-classifier").embed_iterable(make())
+
+
+def test_results_come_while_an_iterable_waits_and_leaving_ends_the_work(hub: Path) -> None:
+    queues: list[queue.Queue[str]] = []
+
+    def questions() -> Iterator[str]:
+        queues.append(queue.Queue())
+        return iter(queues[-1].get, "")
+
+    for stream in streams_of_all_models(hub, questions):
+        for _ in range(2):
+            queues[-1].put("the dog")
+            next(stream)  # before the next text comes
+        assert streams()
+        stream.close()
+        wait_for_end_of_streams()
+        queues[-1].put("")  # the end, for the thread that reads
+        wait_for_end_of_streams("attune-source")
+
+
+def test_an_iterable_is_not_read_after_the_loop_was_left(hub: Path) -> None:
+    def slow() -> Iterator[str]:
+        while True:
+            yield "the dog"
+            time.sleep(0.01)
+
+    for stream in streams_of_all_models(hub, slow):
+        next(stream)
+        assert streams("attune-source")
+        stream.close()
+        wait_for_end_of_streams("attune-source")
+
+
+@pytest.mark.parametrize("source", ["sys.stdin", "iter(input, '')"])
+@pytest.mark.parametrize("way", ["break", "interrupt"])
+def test_a_program_ends_while_an_iterable_waits(hub: Path, way: str, source: str) -> None:
+    program = f"""
+import os, signal, sys, threading, attune
+signal.signal(signal.SIGINT, signal.default_int_handler)
+translator = attune.Translator({str(hub / "marian")!r})
+for translation in translator.translate_iterable({source}, beam_size=1):
+    print(translation.text, flush=True)
+    if {way!r} == "break":
+        break
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+"""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert process.stdin is not None and process.stderr is not None
+    process.stdin.write("the dog\n")
+    process.stdin.flush()
+    status = process.wait(60)  # with the pipe open
+    errors = process.stderr.read()
+    assert status == (0 if way == "break" else -signal.SIGINT), errors
+    assert ("KeyboardInterrupt" in errors) == (way == "interrupt")
+    process.communicate()
 
 
 def test_texts_of_an_iterable_are_generated(generator: attune.TextGenerator) -> None:

@@ -73,6 +73,67 @@ def test_a_run_stops_and_goes_on(tmp_path: Path) -> None:
     assert all(np.array_equal(np.asarray(one[n]), np.asarray(other[n])) for n in one)
 
 
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_the_text_of_a_run_is_not_replaced(tmp_path: Path) -> None:
+    trainer = attune.Trainer(config(), tmp_path / "run", train_data=PAIRS * 4, valid_data=PAIRS)
+    assert not (tmp_path / "run.data").exists()  # before train()
+    trainer.train(on_step=lambda report: trainer.stop() if report.step >= 7 else None)
+    before = files_of(tmp_path / "run.data")
+    assert before["train.source"].startswith(b"a b c\nb c\n")
+    other = attune.Trainer(config(), tmp_path / "run", train_data=PAIRS)
+    with pytest.raises(attune.ConfigError, match=r"use train\(resume=True\)"):
+        other.train()
+    with pytest.raises(attune.ConfigError, match="train_data is another one"):
+        other.train(resume=True)
+    del other
+    assert files_of(tmp_path / "run.data") == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run", "run.data"]
+    again = attune.Trainer(config(), tmp_path / "run", train_data=iter(PAIRS * 4), valid_data=PAIRS[:2])
+    assert again.train(resume=True).step == 20
+    after = files_of(tmp_path / "run.data")
+    assert after["train.source"] == before["train.source"] and after["valid.source"] != before["valid.source"]
+
+
+def test_the_text_of_a_run_that_has_saved_nothing_is_replaced(tmp_path: Path) -> None:
+    def stop(report: attune.StartReport) -> None:
+        raise KeyError("no more")
+
+    with pytest.raises(KeyError):
+        attune.Trainer(config(), tmp_path / "run", train_data=PAIRS).train(on_start=stop)
+    attune.Trainer(config(steps=2), tmp_path / "run", train_data=PAIRS[:1]).train()
+    assert (tmp_path / "run.data" / "train.source").read_text() == "a b c\n"
+
+
+def test_files_of_a_user_are_not_replaced(tmp_path: Path) -> None:
+    own = tmp_path / "run.data"
+    own.mkdir()
+    (own / "train.target").write_text("mine\n")
+    trainer = attune.Trainer(config(steps=2), tmp_path / "run", train_data=PAIRS)
+    with pytest.raises(attune.ConfigError, match="train.target: no run has written it"):
+        trainer.train()
+    assert files_of(own) == {"train.target": b"mine\n"} and not (tmp_path / "run").exists()
+    (own / "train.target").rename(own / "mine")
+    assert trainer.train().step == 2
+    assert (own / "mine").read_text() == "mine\n"
+
+
+def test_an_iterable_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    def failing() -> Iterator[tuple[str, str]]:
+        yield from PAIRS
+        raise KeyError("broken")
+
+    for automatic in (False, True):
+        with pytest.raises(KeyError, match="broken"):
+            attune.Trainer(config(), tmp_path / "run", train_data=failing(), automatic=automatic)
+    trainer = attune.Trainer(config(), tmp_path / "run", train_data=PAIRS)
+    assert list(tmp_path.iterdir())  # the new text
+    del trainer
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_error_of_a_callback_ends_the_run(tmp_path: Path) -> None:
     def fail(report: attune.StepReport) -> None:
         raise KeyError("no more")
@@ -211,7 +272,7 @@ def test_files_and_toml(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
-    with pytest.raises(attune.ConfigError, match="train.stepps"):
+    with pytest.raises(attune.ConfigError, match="^train.stepps"):
         attune.Trainer({"train": {"stepps": 1}}, tmp_path / "run")
     with pytest.raises(attune.ConfigError, match="train_source"):
         attune.Trainer(config(), tmp_path / "run").train()
