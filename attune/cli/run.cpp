@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,29 @@ std::atomic<int> stop_signal{SIGINT};  // the first that was received
 void on_signal(int signal) {
   if (!stop.load()) stop_signal = signal;
   if (stop.exchange(true) && signal != SIGHUP) ::_exit(128 + signal);
+}
+
+// Starts a thread that does nothing but take SIGINT, SIGHUP and SIGTERM, and blocks them in this thread and in those
+// that it starts later. Code that the matrix library generates keeps numbers in the register of the stack: a handler
+// that interrupts it writes its frame over other memory. Where there is no thread to be had, signals come as they
+// would.
+void take_signals_elsewhere() {
+  constexpr size_t kStackBytes = 128 << 10;
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  ::pthread_attr_setstacksize(&attributes, kStackBytes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread{};
+  const auto wait_for_ever = [](void*) -> void* {
+    for (;;) ::pause();
+  };
+  const bool started = ::pthread_create(&thread, &attributes, wait_for_ever, nullptr) == 0;
+  ::pthread_attr_destroy(&attributes);
+  if (!started) return;
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGHUP, SIGTERM}) sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 // A file that the program opens would get the number of a stream that is closed, and all that is meant for people.
@@ -141,6 +165,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 
 int run(int argc, char** argv) {
   open_standard_streams();
+  take_signals_elsewhere();
   switch_off_second_cache();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, so that files are left as they were
   std::signal(SIGXFSZ, SIG_IGN);

@@ -1,7 +1,10 @@
 #include "call.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -118,6 +121,18 @@ Json json_within(nb::handle object, int depth) {
   fail<ConfigError>("{} is no number, string, list or dict", nb::cast<std::string>(nb::repr(object)));
 }
 
+// Python's handlers of signals run on a stack of their own where the thread has one (SA_ONSTACK). This thread, which is
+// the one that gets signals, may compute itself, by code of the matrix library that keeps numbers in the register of
+// the stack: a handler would write over other memory there.
+void give_signals_a_stack() {
+  stack_t stack{};
+  if (::sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;
+  stack.ss_size = static_cast<size_t>(std::max(::sysconf(_SC_SIGSTKSZ), 128L << 10));
+  stack.ss_sp = new char[stack.ss_size];  // as long as the process
+  stack.ss_flags = 0;
+  ::sigaltstack(&stack, nullptr);
+}
+
 }  // namespace
 
 CallScope::CallScope() {
@@ -186,6 +201,7 @@ std::string shown(const std::string& text) {
 }
 
 void bind_calls(nb::module_& m) {
+  give_signals_a_stack();
   ::pthread_atfork(nullptr, nullptr, [] {
     if (calls_in_progress > 0) forked_during_call = true;
     calls_in_progress = 0;

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "tests/integration/cli_fixture.h"
@@ -64,6 +67,33 @@ TEST_F(TrainProcessTest, CtrlCSavesAndResumeGoesOnBitForBit) {
   }
   EXPECT_THAT(run_to_the_end("stopped", true).errors, HasSubstr("going on from step "));
   expect_the_same("stopped", "whole");
+}
+
+// Whether a thread of /proc/PROCESS/task blocks the signal.
+bool blocks(const fs::path& thread, int signal) {
+  std::ifstream status(thread / "status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigBlk:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  return false;
+}
+
+// A handler that interrupts the code that the matrix library generates would write its frame over other memory.
+TEST_F(TrainProcessTest, SignalsComeToAThreadThatDoesNotCompute) {
+  config_.train.threads = 2;
+  RunningCommand running(command("run"), held_back());
+  ASSERT_TRUE(running.wait_for_error_text("step 12 "));
+  const fs::path process = fs::path("/proc") / std::to_string(running.process());
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    EXPECT_TRUE(blocks(process, signal)) << "the main thread";
+    size_t threads = 0, blocking = 0;
+    for (const auto& thread : fs::directory_iterator(process / "task")) {
+      ++threads;
+      blocking += blocks(thread.path(), signal) ? 1 : 0;
+    }
+    EXPECT_EQ(blocking + 1, threads) << "one thread takes them";
+  }
+  running.send(SIGTERM);
+  EXPECT_EQ(running.wait().status, 128 + SIGTERM);
 }
 
 TEST_F(TrainProcessTest, AKilledRunGoesOnBitForBit) {

@@ -38,6 +38,8 @@ class RunningCommand {
   /// True as soon as standard error has this text; false when the program ends, or time runs out, without it.
   bool wait_for_error_text(const std::string& text);
   void send(int signal) const;
+  /// Its number; 0 once it was waited for.
+  int process() const { return process_; }
   bool running() const;
   /// To the end of the program, or of its time.
   CommandResult wait();
