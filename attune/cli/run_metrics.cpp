@@ -96,7 +96,8 @@ std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::stri
     const auto found = line.find(name);
     if (found == line.end() || !found->is_number()) continue;
     const auto value = found->get<double>();
-    if (!best || (less_is_better(name) ? value < best->value : value > best->value))
+    // Of equal ones the first where less is better, and else the last, as the run keeps its best model.
+    if (!best || (less_is_better(name) ? value < best->value : value >= best->value))
       best = BestValue{value, line["step"].get<int64_t>()};
   }
   return best;

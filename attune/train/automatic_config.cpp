@@ -384,7 +384,9 @@ void add_length(Choices& c, const TextMeasures& text, const Plan& plan) {
   if (text.epochs && !text.steps) {
     c.add("train.steps", 0, "no limit but train.epochs, " + time);
   } else {
-    c.add("train.steps", plan.steps, fmt::format("{:.2g} times the text, {}", plan.epochs, time));
+    const std::string epochs =
+        plan.epochs < 10 ? fmt::format("{:.2g}", plan.epochs) : fmt::format("{}", readable(plan.epochs));
+    c.add("train.steps", plan.steps, fmt::format("{} times the text, {}", epochs, time));
   }
 }
 

@@ -1,5 +1,10 @@
 // The configuration that is chosen for a text, under the assignments.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/toml_config.h"
@@ -72,6 +77,17 @@ TextMeasures measures_of(const Json& sections) {
   return measures;
 }
 
+// A preset's warm-up is for the publication's number of steps. Returns the one for this many, unless that is short
+// enough or `assigned`.
+std::optional<Choice> shorter_warmup(const RunConfig& said, const Json& assigned, int64_t steps) {
+  const int64_t most = std::max<int64_t>(steps / 10, 1);
+  if (has_key(assigned, "schedule.warmup_steps") || said.schedule.warmup_steps <= most) return std::nullopt;
+  return Choice{
+      .key = "schedule.warmup_steps",
+      .value = most,
+      .why = fmt::format("a tenth of the steps; the preset has {}, for a longer run", said.schedule.warmup_steps)};
+}
+
 }  // namespace
 
 AutomaticConfig read_automatic_config(const Json& text, const std::vector<std::string>& overrides,
@@ -94,6 +110,13 @@ AutomaticConfig read_automatic_config(const Json& text, const std::vector<std::s
   }
   put_sections(chosen, of_text);
   origins.insert(origins.begin(), {"chosen from the text", [chosen](Json& json) { put_sections(json, chosen); }});
+  if (const Json::json_pointer steps("/train/steps"); !preset.empty() && chosen.contains(steps))
+    if (auto warmup = shorter_warmup(read_keys(all), joined(origins_of("", overrides, "")), chosen[steps])) {
+      origins.insert(origins.begin() + 2, {"chosen from the text", [steps = warmup->value](Json& json) {
+                                             json["schedule"]["warmup_steps"] = steps;
+                                           }});
+      result.choices.push_back(std::move(*warmup));
+    }
   result.config = read_origins(std::move(origins), read_usable_sections);
   return result;
 }

@@ -378,6 +378,17 @@ TEST_F(AutomaticConfigFiles, WhatFollowsFromAnAssignmentIsChosenForIt) {
   EXPECT_GT(steps_with("train.batch_tokens=200"), 2 * steps_with("train.batch_tokens=800"));
 }
 
+TEST_F(AutomaticConfigFiles, APresetsWarmUpFitsTheStepsThatAreChosen) {
+  const Json play = text(Architecture::decoder_lm);
+  const AutomaticConfig run = read_automatic_config(play, {}, "gpt2-124m");
+  EXPECT_LE(run.config.schedule.warmup_steps, run.config.train.steps / 10);
+  EXPECT_EQ(std::ranges::count(run.choices, "schedule.warmup_steps", &Choice::key), 1);
+  EXPECT_EQ(read_automatic_config(play, {"schedule.warmup_steps=7"}, "gpt2-124m").config.schedule.warmup_steps, 7);
+  const RunConfig preset = read_run_config("", {}, "gpt2-124m");
+  const AutomaticConfig long_run = read_automatic_config(play, {"train.steps=100000"}, "gpt2-124m");
+  EXPECT_EQ(long_run.config.schedule.warmup_steps, preset.schedule.warmup_steps);
+}
+
 TEST_F(AutomaticConfigFiles, APresetKeepsItsModelAndRecipe) {
   const Json play = text(Architecture::decoder_lm);
   const AutomaticConfig run = read_automatic_config(play, {}, "gpt-char");

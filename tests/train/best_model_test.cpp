@@ -29,6 +29,15 @@ TEST(BestModel, OfEqualAccuraciesTheLastIsTakenAndNoneIsAnImprovement) {
   EXPECT_EQ(state.without_improvement, 0);
 }
 
+TEST(BestModel, WhatIsStillZeroIsNotCountedAgainstTheRun) {
+  TrainingState state;
+  for (const double accuracy : {0.0, 0.0, 0.0}) EXPECT_TRUE(is_best(state, ValidationMetric::accuracy, accuracy));
+  EXPECT_EQ(state.without_improvement, 0);
+  EXPECT_TRUE(is_best(state, ValidationMetric::accuracy, 0.1));
+  EXPECT_FALSE(is_best(state, ValidationMetric::accuracy, 0));
+  EXPECT_EQ(state.without_improvement, 1) << "it was better before";
+}
+
 TEST(BestModel, OfEqualLossesTheFirstIsTaken) {
   TrainingState state;
   EXPECT_TRUE(is_best(state, ValidationMetric::loss, 2));
