@@ -35,8 +35,7 @@ void on_signal(int signal) {
 
 // Starts a thread that does nothing but take SIGINT, SIGHUP and SIGTERM, and blocks them in this thread and in those
 // that it starts later. Code that the matrix library generates keeps numbers in the register of the stack: a handler
-// that interrupts it writes its frame over other memory. Where there is no thread to be had, signals come as they
-// would.
+// that interrupts it writes its frame over other memory. If no thread can be started, signals come to any thread.
 void take_signals_elsewhere() {
   constexpr size_t kStackBytes = 128 << 10;
   pthread_attr_t attributes;
@@ -44,10 +43,10 @@ void take_signals_elsewhere() {
   ::pthread_attr_setstacksize(&attributes, kStackBytes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread{};
-  const auto wait_for_ever = [](void*) -> void* {
+  const auto wait_forever = [](void*) -> void* {
     for (;;) ::pause();
   };
-  const bool started = ::pthread_create(&thread, &attributes, wait_for_ever, nullptr) == 0;
+  const bool started = ::pthread_create(&thread, &attributes, wait_forever, nullptr) == 0;
   ::pthread_attr_destroy(&attributes);
   if (!started) return;
   sigset_t signals;

@@ -77,8 +77,8 @@ TextMeasures measures_of(const Json& sections) {
   return measures;
 }
 
-// A preset's warm-up is for the publication's number of steps. Returns the one for this many, unless that is short
-// enough or `assigned`.
+// A preset's warm-up is for the number of steps of its publication. Returns one for this number of steps; nothing if
+// the preset's is short enough, or the user has `assigned` one.
 std::optional<Choice> shorter_warmup(const RunConfig& said, const Json& assigned, int64_t steps) {
   const int64_t most = std::max<int64_t>(steps / 10, 1);
   if (has_key(assigned, "schedule.warmup_steps") || said.schedule.warmup_steps <= most) return std::nullopt;
@@ -112,9 +112,10 @@ AutomaticConfig read_automatic_config(const Json& text, const std::vector<std::s
   origins.insert(origins.begin(), {"chosen from the text", [chosen](Json& json) { put_sections(json, chosen); }});
   if (const Json::json_pointer steps("/train/steps"); !preset.empty() && chosen.contains(steps))
     if (auto warmup = shorter_warmup(read_keys(all), joined(origins_of("", overrides, "")), chosen[steps])) {
-      origins.insert(origins.begin() + 2, {"chosen from the text", [steps = warmup->value](Json& json) {
-                                             json["schedule"]["warmup_steps"] = steps;
-                                           }});
+      constexpr int kBehindPreset = 2;
+      origins.insert(origins.begin() + kBehindPreset, {"chosen from the text", [steps = warmup->value](Json& json) {
+                                                         json["schedule"]["warmup_steps"] = steps;
+                                                       }});
       result.choices.push_back(std::move(*warmup));
     }
   result.config = read_origins(std::move(origins), read_usable_sections);

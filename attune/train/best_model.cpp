@@ -32,7 +32,7 @@ bool take_if_best(const ValidationReport& report, ValidationMetric metric, Train
   state.last_validation = state.step;
   const bool more = more_is_better(metric);
   const bool better = state.best_step < 0 || (more ? value > state.best_value : value < state.best_value);
-  // BLEU is 0 for long while a translator learns: the next 0 does not say that nothing improves.
+  // BLEU stays 0 for a long time while a translator learns: another 0 does not say that nothing improves.
   const bool still_zero = more && state.best_value == 0;
   state.without_improvement = better || still_zero ? 0 : state.without_improvement + 1;
   if (!better && !(more && value == state.best_value)) return false;  // of equal ones the last, which is no improvement
