@@ -12,6 +12,9 @@ struct CrossEntropyInputs {
   Tensor labels;  // int32 [rows]
   int32_t ignore_index = -1;
   double label_smoothing = 0;
+  int64_t classes = 0;  // the first columns; the others are not read, and their gradients are 0. 0: all columns
+
+  int64_t class_count() const { return classes > 0 ? classes : logits.size(1); }
 };
 
 /// The results of one row; zeros for an ignored row.

@@ -73,11 +73,13 @@ CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, DType d
           .sum_divergence = total(offsetof(CrossEntropyRow, divergence)).reshape({})};
 }
 
-CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options,
+                             int64_t classes) {
   return {.logits = logits,
           .labels = labels,
           .ignore_index = options.ignore_index,
-          .label_smoothing = options.label_smoothing};
+          .label_smoothing = options.label_smoothing,
+          .classes = classes};
 }
 
 // The loss of a pair's two rows has r_drop / 2 of the divergences, each of them a half of that.
@@ -90,42 +92,82 @@ Tensor empty_results(int64_t rows, const Device& device) {
   return Tensor::empty({rows, kCrossEntropyNumbers}, {DType::f64, device});
 }
 
-// The rows of a piece. Each piece reads the weights three times and adds to their gradient: with 512 rows the products
-// run at 0.97 of the speed of the whole batch, with 128 at 0.8. A large vocabulary gets fewer rows, to save memory.
-int64_t piece_rows(int64_t rows, int64_t vocabulary, DType dtype) {
-  constexpr int64_t kBytes = int64_t{64} << 20;
-  const int64_t fitting = kBytes / std::max<int64_t>(1, vocabulary * static_cast<int64_t>(size_of(dtype)));
-  return std::min(rows, std::clamp<int64_t>(fitting / 64 * 64, 256, 512));
+// The rows of a piece. Each piece reads the weights three times and adds to their gradient: on a CPU the products run
+// with 512 rows at 0.97 of the speed of the whole batch, with 128 at 0.8. A large vocabulary gets fewer rows, to save
+// memory. A GPU needs more rows to be busy, and has no cache that holds the weights.
+int64_t piece_rows(int64_t rows, int64_t vocabulary, const TensorOptions& options) {
+  const bool on_gpu = options.device.kind() == Device::Kind::cuda;
+  const int64_t bytes = int64_t{on_gpu ? 1024 : 64} << 20, most = on_gpu ? 8192 : 512;
+  const int64_t fitting = bytes / std::max<int64_t>(1, vocabulary * static_cast<int64_t>(size_of(options.dtype)));
+  return std::min(rows, std::clamp<int64_t>(fitting / 64 * 64, 256, most));
+}
+
+// Columns of the logits. A GPU multiplies bfloat16 matrices fast if each row begins at a multiple of 16 bytes, so they
+// get columns of zeros there.
+int64_t padded(int64_t vocabulary, const Device& device) {
+  constexpr int64_t kMultiple = 64;
+  return device.kind() == Device::Kind::cuda ? (vocabulary + kMultiple - 1) / kMultiple * kMultiple : vocabulary;
 }
 
 struct LinearInputs {
   Tensor x, weight, bias;
 };
 
-// d_x, d_weight, d_bias; undefined where none is needed. The pieces write every element; the first piece sets d_weight
-// and d_bias, the others add to them.
-Gradients make_gradients(const LinearInputs& in, bool recording) {
-  const auto made = [&](const Tensor& input) {
-    if (!recording || !input.defined() || !requires_gradient(input)) return Tensor{};
-    return in.x.size(0) == 0 ? Tensor::zeros_like(input) : Tensor::empty_like(input);
-  };
-  return {made(in.x), made(in.weight), made(in.bias)};
+// The shape of x with another number of rows.
+Shape shape_with_rows(const Tensor& x, int64_t rows) {
+  std::vector<int64_t> sizes(x.shape().begin(), x.shape().end());
+  sizes[0] = rows;
+  return Shape{std::span<const int64_t>(sizes)};
+}
+
+// x with so many rows: those after its own are zeros.
+Tensor with_rows(const Tensor& x, int64_t rows) {
+  if (!x.defined() || x.size(0) == rows) return x;
+  const TensorOptions options{x.dtype(), x.device()};
+  const Tensor y = Tensor::empty(shape_with_rows(x, rows), options);
+  y.rows(0, x.size(0)).copy_from(x.detach());
+  y.rows(x.size(0), rows).copy_from(Tensor::zeros(shape_with_rows(x, rows - x.size(0)), options));
+  return y;
 }
 
 // The inputs and the gradient of the logits in the type of the products, and the logits of a piece.
 struct Pieces {
   Tensor x, weight, bias;
-  Tensor logits, d_logits;  // [rows of a piece, vocabulary]; one tensor if they have the same dtype
+  Tensor logits, d_logits;  // [rows of a piece, padded vocabulary]; one tensor if they have the same dtype
 };
 
 Pieces make_pieces(const LinearInputs& in, int64_t rows) {
   const auto& [x, weight, bias] = in;
-  const Shape shape{rows, weight.size(0)};
-  const Tensor logits = Tensor::empty(shape, {x.dtype(), x.device()});
-  if (!bfloat16_products() || x.dtype() != DType::f32)
+  const TensorOptions options{x.dtype(), x.device()};
+  if (!bfloat16_products() || x.dtype() != DType::f32) {
+    const Tensor logits = Tensor::empty({rows, weight.size(0)}, options);
     return {x, x.dtype() == DType::f32 ? to_float32(weight) : weight, bias, logits, logits};
-  return {to_bfloat16(x), stacked_in_bfloat16({&weight, 1}), bias, logits,
-          Tensor::empty(shape, {DType::bf16, x.device()})};
+  }
+  const int64_t columns = padded(weight.size(0), x.device());
+  return {.x = to_bfloat16(x),
+          .weight = with_rows(stacked_in_bfloat16({&weight, 1}), columns),
+          .bias = with_rows(bias, columns),
+          .logits = Tensor::empty({rows, columns}, options),
+          .d_logits = Tensor::empty({rows, columns}, {DType::bf16, x.device()})};
+}
+
+// d_x, d_weight, d_bias; undefined where none is needed. d_weight and d_bias have the rows of the padded weight. The
+// pieces write every element; the first piece sets d_weight and d_bias, the others add to them.
+Gradients make_gradients(const LinearInputs& in, int64_t padded_rows, bool recording) {
+  const auto made = [&](const Tensor& input, int64_t rows) {
+    if (!recording || !input.defined() || !requires_gradient(input)) return Tensor{};
+    const Tensor gradient = Tensor::empty(shape_with_rows(input, rows), {input.dtype(), input.device()});
+    return in.x.size(0) == 0 ? Tensor::zeros_like(gradient) : gradient;
+  };
+  return {made(in.x, in.x.size(0)), made(in.weight, padded_rows), made(in.bias, padded_rows)};
+}
+
+// The gradients without the padding.
+Gradients without_padding(const Gradients& gradients, int64_t vocabulary) {
+  const auto part = [&](const Tensor& gradient) {
+    return gradient.defined() ? gradient.rows(0, vocabulary) : gradient;
+  };
+  return {gradients[0], part(gradients[1]), part(gradients[2])};
 }
 
 // Adds the part of a piece to the gradient of the bias.
@@ -212,16 +254,16 @@ CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t co
   const auto& [x, weight, bias] = in;
   const int64_t n = x.size(0), vocabulary = weight.size(0);
   const double scale = scale_of(options, count);
-  const Gradients gradients = make_gradients(in, is_recording({x, weight, bias}));
-
-  const int64_t step = piece_rows(n, vocabulary, x.dtype());
+  const int64_t step = piece_rows(n, vocabulary, {x.dtype(), x.device()});
   const Pieces pieces = make_pieces(in, step);
+  const Gradients padded_gradients = make_gradients(in, pieces.weight.size(0), is_recording({x, weight, bias}));
   const Tensor all_labels = labels.on(x.device());
   const Tensor results = empty_results(n, x.device()), totals = empty_results(1, x.device());
   dispatch(x.device(), [&](auto device) {
     for (int64_t begin = 0; begin < n; begin += step) {
       const int64_t end = std::min(begin + step, n), rows = end - begin;
-      const CrossEntropyInputs loss = inputs_of(pieces.logits.rows(0, rows), all_labels.rows(begin, end), options);
+      const CrossEntropyInputs loss =
+          inputs_of(pieces.logits.rows(0, rows), all_labels.rows(begin, end), options, vocabulary);
       run_piece(device, pieces,
                 {.begin = begin,
                  .end = end,
@@ -229,11 +271,12 @@ CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t co
                  .d_logits = pieces.d_logits.rows(0, rows),
                  .results = results.rows(begin, end),
                  .r_drop = options.r_drop},
-                scale, gradients);
+                scale, padded_gradients);
     }
     cross_entropy_totals(device, results, totals);
   });
   CrossEntropy result = collect(totals, count, scale, x.dtype());
+  const Gradients gradients = without_padding(padded_gradients, vocabulary);
   record("linear_cross_entropy", {x, weight, bias}, result.loss, [gradients, on = x.device()](const Tensor& dy) {
     const double factor = dy.item();
     if (factor == 1) return gradients;
@@ -260,7 +303,7 @@ CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const Cr
   if (!is_floating(logits.dtype())) refuse_dtype("cross_entropy", logits.dtype());
   const int64_t count = check_labels("cross_entropy", labels, logits.size(0), logits.size(1), options);
   const double scale = scale_of(options, count);
-  const CrossEntropyInputs in = inputs_of(logits.detach(), labels.on(logits.device()), options);
+  const CrossEntropyInputs in = inputs_of(logits.detach(), labels.on(logits.device()), options, logits.size(1));
   const double r_drop = options.r_drop;
   const Tensor results = empty_results(logits.size(0), logits.device()), totals = empty_results(1, logits.device());
   dispatch(logits.device(), [&](auto device) {
@@ -287,7 +330,8 @@ CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const T
   check_linear({x, weight, bias});
   const int64_t count = check_labels("linear_cross_entropy", labels, x.size(0), weight.size(0), options);
   if (options.r_drop == 0) return in_pieces({x, weight, bias}, labels, count, options);
-  const Indices order = rows_of_paired_pieces(x.size(0), piece_rows(x.size(0), weight.size(0), x.dtype()));
+  const Indices order =
+      rows_of_paired_pieces(x.size(0), piece_rows(x.size(0), weight.size(0), {x.dtype(), x.device()}));
   return in_pieces({gather(x, order), weight, bias}, reordered(labels, order), count, options);
 }
 

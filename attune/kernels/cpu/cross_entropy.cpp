@@ -51,7 +51,7 @@ void LossRows(const CrossEntropyPointers<T>& in, int64_t begin, int64_t end) {
     const int32_t label = in.labels[row];
     in.results[row] = label == in.ignore_index
                           ? CrossEntropyRow{}
-                          : RowLoss<T>(in.logits + row * in.columns, label, static_cast<size_t>(in.columns),
+                          : RowLoss<T>(in.logits + row * in.row_size, label, static_cast<size_t>(in.columns),
                                        in.label_smoothing, nullptr);
   }
 }
@@ -63,11 +63,11 @@ void GradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGradient<
   const auto columns = static_cast<size_t>(in.columns);
   const auto uniform = hn::Set(d, static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)));
   for (int64_t row = begin; row < end; ++row) {
-    const T* x = in.logits + row * in.columns;
-    T* dx = out.d_logits + row * in.columns;
+    const T* x = in.logits + row * in.row_size;
+    T* dx = out.d_logits + row * in.row_size;
     const int32_t label = in.labels[row];
     if (label == in.ignore_index) {
-      std::fill_n(dx, columns, T{0});
+      std::fill_n(dx, in.row_size, T{0});
       continue;
     }
     const auto shift = hn::Set(d, static_cast<T>(in.results[row].shift));
@@ -77,6 +77,7 @@ void GradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGradient<
       part.Store(d, hn::MulSub(e, factor, uniform), dx + i);
     });
     dx[label] -= static_cast<T>(out.scale * (1 - in.label_smoothing));
+    std::fill(dx + columns, dx + in.row_size, T{0});
   }
 }
 
@@ -88,12 +89,12 @@ void LossAndGradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGr
   const auto columns = static_cast<size_t>(in.columns);
   const auto uniform = hn::Set(d, static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)));
   for (int64_t row = begin; row < end; ++row) {
-    T* x = in.logits + row * in.columns;
-    Out* dx = out.d_logits + row * in.columns;
+    T* x = in.logits + row * in.row_size;
+    Out* dx = out.d_logits + row * in.row_size;
     const int32_t label = in.labels[row];
     if (label == in.ignore_index) {
       in.results[row] = {};
-      std::fill_n(dx, columns, Out{});
+      std::fill_n(dx, in.row_size, Out{});
       continue;
     }
     in.results[row] = RowLoss<T>(x, label, columns, in.label_smoothing, x);
@@ -107,6 +108,7 @@ void LossAndGradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGr
       StoreAs(d, part, hn::MulSub(part.Load(d, x + i), factor, uniform), dx + i);
     });
     dx[label] = static_cast<Out>(at_label);
+    std::fill(dx + columns, dx + in.row_size, Out{});
   }
 }
 

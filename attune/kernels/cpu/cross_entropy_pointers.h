@@ -9,10 +9,11 @@ namespace attune {
 /// CrossEntropyInputs as pointers.
 template <class T>
 struct CrossEntropyPointers {
-  T* logits;  // [rows, columns]
+  T* logits;  // [rows, row_size]
   const int32_t* labels;
   int64_t rows;
-  int64_t columns;
+  int64_t columns;  // of the classes
+  int64_t row_size;
   int32_t ignore_index;
   double label_smoothing;
   CrossEntropyRow* results;  // [rows]
@@ -24,7 +25,8 @@ CrossEntropyPointers<T> cross_entropy_pointers(const CrossEntropyInputs& in, con
   return {.logits = in.logits.data<T>(),
           .labels = in.labels.data<int32_t>(),
           .rows = in.logits.size(0),
-          .columns = in.logits.size(1),
+          .columns = in.class_count(),
+          .row_size = in.logits.size(1),
           .ignore_index = in.ignore_index,
           .label_smoothing = in.label_smoothing,
           .results = cross_entropy_rows(results)};
@@ -43,7 +45,7 @@ struct PairPointers {
 template <class Out>
 struct CrossEntropyGradient {
   double scale;
-  Out* d_logits;  // [rows, columns]
+  Out* d_logits;  // [rows, row_size]
 };
 
 }  // namespace attune

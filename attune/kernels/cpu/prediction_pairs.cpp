@@ -45,8 +45,8 @@ void DivergenceRows(const PairPointers<T>& pairs, int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;
   for (int64_t row = begin; row < end; ++row) {
     if (in.labels[row] == in.ignore_index) continue;
-    const T* x = in.logits + row * in.columns;
-    const T* y = x + pairs.pairs() * in.columns;
+    const T* x = in.logits + row * in.row_size;
+    const T* y = x + pairs.pairs() * in.row_size;
     CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + pairs.pairs()];
     const auto log_sum_x = hn::Set(d, LogSum<T>(of_x)), log_sum_y = hn::Set(d, LogSum<T>(of_y));
     T totals[2];
@@ -84,14 +84,14 @@ void PairGradientRows(const PairPointers<T>& pairs, const CrossEntropyGradient<O
   const auto uniform = hn::Set(d, static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)));
   const auto of_pair = hn::Set(d, static_cast<T>(weight));
   for (int64_t row = begin; row < end; ++row) {
-    const T* x = in.logits + row * in.columns;
-    const T* y = x + pairs.pairs() * in.columns;
-    Out* dx = out.d_logits + row * in.columns;
-    Out* dy = dx + pairs.pairs() * in.columns;
+    const T* x = in.logits + row * in.row_size;
+    const T* y = x + pairs.pairs() * in.row_size;
+    Out* dx = out.d_logits + row * in.row_size;
+    Out* dy = dx + pairs.pairs() * in.row_size;
     const int32_t label = in.labels[row];
     if (label == in.ignore_index) {
-      std::fill_n(dx, columns, Out{});
-      std::fill_n(dy, columns, Out{});
+      std::fill_n(dx, in.row_size, Out{});
+      std::fill_n(dy, in.row_size, Out{});
       continue;
     }
     const CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + pairs.pairs()];
@@ -112,6 +112,8 @@ void PairGradientRows(const PairPointers<T>& pairs, const CrossEntropyGradient<O
     });
     dx[label] = static_cast<Out>(at_x);
     dy[label] = static_cast<Out>(at_y);
+    std::fill(dx + columns, dx + in.row_size, Out{});
+    std::fill(dy + columns, dy + in.row_size, Out{});
   }
 }
 

@@ -17,11 +17,11 @@ struct PairInputs {
   const T* logits;
   const int32_t* labels;
   CrossEntropyRow* results;
-  int64_t pairs, columns;
+  int64_t pairs, columns, row_size;
   int32_t ignore_index;
   double smoothing, weight;
 
-  ATTUNE_DEVICE const T* row(int64_t r) const { return logits + r * columns; }
+  ATTUNE_DEVICE const T* row(int64_t r) const { return logits + r * row_size; }
   // The logarithm of the sum of a row's exponentials: log p[c] = x[c] - this.
   ATTUNE_DEVICE T log_sum(int64_t r) const { return static_cast<T>(results[r].shift + std::log(results[r].sum)); }
 };
@@ -29,14 +29,9 @@ struct PairInputs {
 template <class T>
 PairInputs<T> inputs_of(const PredictionPairs& pairs) {
   const CrossEntropyInputs& in = pairs.in;
-  return {in.logits.data<T>(),
-          in.labels.data<int32_t>(),
-          cross_entropy_rows(pairs.results),
-          in.logits.size(0) / 2,
-          in.logits.size(1),
-          in.ignore_index,
-          in.label_smoothing,
-          pairs.weight};
+  return {in.logits.data<T>(),   in.labels.data<int32_t>(), cross_entropy_rows(pairs.results),
+          in.logits.size(0) / 2, in.class_count(),          in.logits.size(1),
+          in.ignore_index,       in.label_smoothing,        pairs.weight};
 }
 
 cuda::LaunchShape shape_of(const PredictionPairs& pairs) {
@@ -87,7 +82,7 @@ struct PairGradients {
     const int32_t label = in.labels[first];
     const bool ignored = label == in.ignore_index;
     const T *const x = in.row(first), *const y = in.row(second);
-    Out *const dx = d_logits + first * in.columns, *const dy = d_logits + second * in.columns;
+    Out *const dx = d_logits + first * in.row_size, *const dy = d_logits + second * in.row_size;
     const T log_sum_x = ignored ? T{0} : in.log_sum(first), log_sum_y = ignored ? T{0} : in.log_sum(second);
     const T kl_x = static_cast<T>(in.results[first].divergence), kl_y = static_cast<T>(in.results[second].divergence);
     const T times = static_cast<T>(scale), weight = static_cast<T>(2 * in.weight);
@@ -101,6 +96,7 @@ struct PairGradients {
       dx[c] = static_cast<Out>(ignored ? T{0} : times * (p - wanted + weight * by_x));
       dy[c] = static_cast<Out>(ignored ? T{0} : times * (q - wanted + weight * by_y));
     }
+    for (int64_t c = in.columns + thread.index(); c < in.row_size; c += thread.count()) dx[c] = dy[c] = Out{};
   }
 };
 

@@ -1,5 +1,6 @@
 #include "attune/kernels/cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -32,10 +33,10 @@ CrossEntropyRow row_loss(const T* x, int32_t label, int64_t columns, double smoo
 // scale * (p - epsilon / columns - (1 - epsilon) [c = label])
 template <class T, class Out>
 void gradients(const CrossEntropyInputs& in, const Tensor& results, double scale, const Tensor& d_logits) {
-  const int64_t columns = in.logits.size(1);
+  const int64_t columns = in.class_count(), row_size = in.logits.size(1);
   for (int64_t r = 0; r < in.logits.size(0); ++r) {
-    const T* const x = in.logits.data<T>() + r * columns;
-    Out* const dx = d_logits.data<Out>() + r * columns;
+    const T* const x = in.logits.data<T>() + r * row_size;
+    Out* const dx = d_logits.data<Out>() + r * row_size;
     const int32_t label = in.labels.data<int32_t>()[r];
     const CrossEntropyRow& row = cross_entropy_rows(results)[r];
     for (int64_t c = 0; c < columns; ++c) {
@@ -44,19 +45,20 @@ void gradients(const CrossEntropyInputs& in, const Tensor& results, double scale
       const double slope = std::exp(x[c] - row.shift) / row.sum - wanted;
       dx[c] = static_cast<Out>(label == in.ignore_index ? 0 : scale * slope);
     }
+    std::fill(dx + columns, dx + row_size, Out{});
   }
 }
 
 }  // namespace
 
 void cross_entropy_forward(Plain, const CrossEntropyInputs& in, const Tensor& results) {
-  const int64_t columns = in.logits.size(1);
+  const int64_t columns = in.class_count(), row_size = in.logits.size(1);
   dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
     for (int64_t r = 0; r < in.logits.size(0); ++r) {
       const int32_t label = in.labels.data<int32_t>()[r];
       cross_entropy_rows(results)[r] =
           label == in.ignore_index ? CrossEntropyRow{}
-                                   : row_loss(in.logits.data<T>() + r * columns, label, columns, in.label_smoothing);
+                                   : row_loss(in.logits.data<T>() + r * row_size, label, columns, in.label_smoothing);
     }
   });
 }

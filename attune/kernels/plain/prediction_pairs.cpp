@@ -1,5 +1,6 @@
 #include "attune/kernels/prediction_pairs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -23,14 +24,14 @@ template <class T, class Out>
 void pair_gradient_rows(const PredictionPairs& pairs, double scale, const Tensor& d_logits) {
   const CrossEntropyInputs& in = pairs.in;
   CrossEntropyRow* const results = cross_entropy_rows(pairs.results);
-  const int64_t columns = in.logits.size(1), half = in.logits.size(0) / 2;
+  const int64_t columns = in.class_count(), row_size = in.logits.size(1), half = in.logits.size(0) / 2;
   const double uniform = in.label_smoothing / static_cast<double>(columns);
   for (int64_t r = 0; r < half; ++r) {
     const int32_t label = in.labels.data<int32_t>()[r];
-    const T* const x = in.logits.data<T>() + r * columns;
-    const T* const y = x + half * columns;
-    Out* const dx = d_logits.data<Out>() + r * columns;
-    Out* const dy = dx + half * columns;
+    const T* const x = in.logits.data<T>() + r * row_size;
+    const T* const y = x + half * row_size;
+    Out* const dx = d_logits.data<Out>() + r * row_size;
+    Out* const dy = dx + half * row_size;
     const CrossEntropyRow &of_x = results[r], &of_y = results[r + half];
     for (int64_t c = 0; c < columns; ++c) {
       if (label == in.ignore_index) {
@@ -45,6 +46,8 @@ void pair_gradient_rows(const PredictionPairs& pairs, double scale, const Tensor
       dx[c] = static_cast<Out>(static_cast<T>(scale * (p - wanted + 2 * pairs.weight * by_x)));
       dy[c] = static_cast<Out>(static_cast<T>(scale * (q - wanted + 2 * pairs.weight * by_y)));
     }
+    std::fill(dx + columns, dx + row_size, Out{});
+    std::fill(dy + columns, dy + row_size, Out{});
   }
 }
 
@@ -53,12 +56,12 @@ void pair_gradient_rows(const PredictionPairs& pairs, double scale, const Tensor
 void pair_divergences(Plain, const PredictionPairs& pairs) {
   const CrossEntropyInputs& in = pairs.in;
   CrossEntropyRow* const results = cross_entropy_rows(pairs.results);
-  const int64_t columns = in.logits.size(1), half = in.logits.size(0) / 2;
+  const int64_t columns = in.class_count(), row_size = in.logits.size(1), half = in.logits.size(0) / 2;
   dispatch_floating("prediction_pairs", in.logits.dtype(), [&]<class T>(T) {
     for (int64_t r = 0; r < half; ++r) {
       if (in.labels.data<int32_t>()[r] == in.ignore_index) continue;
-      const T* const x = in.logits.data<T>() + r * columns;
-      const T* const y = x + half * columns;
+      const T* const x = in.logits.data<T>() + r * row_size;
+      const T* const y = x + half * row_size;
       CrossEntropyRow &of_x = results[r], &of_y = results[r + half];
       for (int64_t c = 0; c < columns; ++c) {
         const double log_p = log_of_pair(x, of_x, c), log_q = log_of_pair(y, of_y, c);
