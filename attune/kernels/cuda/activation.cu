@@ -1,6 +1,7 @@
 #include "attune/kernels/activation.h"
 
 #include "attune/kernels/cuda/activation_functions.h"
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/for_dtype.h"
@@ -13,9 +14,15 @@ struct ActivationForward {
   Activation activation;
   const T* x;
   T* y;
-  ATTUNE_DEVICE void operator()(int64_t i) const {
-    y[i] = static_cast<T>(cuda::activation_of(activation, cuda::widened(x[i])));
+  ATTUNE_DEVICE void operator()(int64_t i) const { y[i] = of(x[i]); }
+  bool has_fours() const { return cuda::has_fours(x) && cuda::has_fours(y); }
+  ATTUNE_DEVICE void fours(int64_t i) const {
+    cuda::Four<T> values = cuda::read_four(x, i);
+    ATTUNE_UNROLL
+    for (T& value : values.value) value = of(value);
+    cuda::write_four(y, i, values);
   }
+  ATTUNE_DEVICE T of(T value) const { return static_cast<T>(cuda::activation_of(activation, cuda::widened(value))); }
 };
 
 template <class T>

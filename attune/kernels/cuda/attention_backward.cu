@@ -39,10 +39,12 @@ struct GradientTile {
   template <class Tiles, class RowOf>
   ATTUNE_DEVICE void write(const cuda::Thread& thread, const cuda::TilePart<Tiles>& part, T factor,
                            RowOf row_of) const {
+    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       const int r = Tiles::row(thread, i);
       if (r >= count) continue;
       T* const row = gradients.at(row_of(r), head) + chunk * cuda::kTile;
+      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         const int c = Tiles::column(thread, j);
         if (chunk * cuda::kTile + c >= gradients.d) continue;
@@ -80,11 +82,11 @@ struct QueryGradients {
       const cuda::AttentionBlockOf<T, Tiles> block{of, head, queries, {b, seen.end}};
       tiles.forget_keys();
       const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
-      tiles.factors.store(thread, [&](int i, int j) { return pairs.d_scores.value[i][j]; });
       block.load_k(thread, chunk, tiles.k);
-      Tiles::template multiply<false, false>(thread, tiles.factors.data(), tiles.k.data(), block.keys.count, sum);
-      if (view.in.terms.relative_keys != nullptr)
-        block.add_table_rows(thread, tiles.factors.data(), view.in.terms.relative_keys, view.in.q.d, chunk, sum);
+      multiply_part(thread, pairs.d_scores, tiles.factors, tiles.k, block.keys.count, sum);
+      if (view.in.terms.relative_keys == nullptr) continue;
+      tiles.factors.store(thread, pairs.d_scores);
+      block.add_table_rows(thread, tiles.factors.data(), view.in.terms.relative_keys, view.in.q.d, chunk, sum);
     }
     const GradientTile<T> to{dq, head, queries.count, chunk, adds};
     to.write(thread, sum, view.in.terms.scale, [&](int r) { return of.query_row(queries.first + r); });
@@ -118,13 +120,13 @@ struct KeyGradients {
         tiles.forget_queries();
         const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
         if (chunk * cuda::kTile < view.in.v.d) {
-          tiles.factors.store(thread, [&](int i, int j) { return pairs.weights.value[i][j]; });
+          tiles.factors.store(thread, pairs.weights);
           block.load_out(thread, view.d_out, chunk, tiles.dy);
           Tiles::template multiply<true, false>(thread, tiles.factors.data(), tiles.dy.data(), block.queries.count,
                                                 value_sum);
         }
         if (chunk * cuda::kTile < view.in.k.d) {
-          tiles.factors.store(thread, [&](int i, int j) { return pairs.d_scores.value[i][j]; });
+          tiles.factors.store(thread, pairs.d_scores);
           block.load_q(thread, chunk, tiles.q);
           Tiles::template multiply<true, false>(thread, tiles.factors.data(), tiles.q.data(), block.queries.count,
                                                 key_sum);
@@ -148,13 +150,13 @@ void backward(Cuda device, const AttentionInputs& in, cuda::AttentionBackwardVie
   for (const auto& pass : call.passes()) {
     const bool adds = &pass != &call.passes().front();
     view.pass = pass.pass;
-    view.tiles = pass.queries();
+    view.tiles = pass.queries;
     cuda::launch(
         device, "attention gradient",
         {.blocks = pass.query_count * in.q.heads * query_chunks, .threads = Tiles::kThreads, .shared_bytes = shared},
         QueryGradients<T, Tiles>{view, gradients.dq, query_chunks, adds});
     tables.add(view, pass.query_count);
-    view.tiles = pass.keys();
+    view.tiles = pass.keys;
     cuda::launch(
         device, "attention gradient",
         {.blocks = pass.key_count * in.k.heads * key_chunks, .threads = Tiles::kThreads, .shared_bytes = shared},

@@ -54,21 +54,22 @@ struct AttentionBlockOf {
   ATTUNE_DEVICE int key_head() const { return head / of.in.group; }
 
   ATTUNE_DEVICE void load_q(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, queries.count, of.in.q.d, chunk,
+    tile.load(thread, queries.count, of.in.q.d, chunk, of.in.q.aligned,
               [&](int r) { return of.in.q.at(of.query_row(queries.first + r), head); });
   }
   ATTUNE_DEVICE void load_k(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.k.d, chunk,
+    tile.load(thread, keys.count, of.in.k.d, chunk, of.in.k.aligned,
               [&](int r) { return of.in.k.at(of.key_row(keys.first + r), key_head()); });
   }
   ATTUNE_DEVICE void load_v(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.v.d, chunk,
+    tile.load(thread, keys.count, of.in.v.d, chunk, of.in.v.aligned,
               [&](int r) { return of.in.v.at(of.key_row(keys.first + r), key_head()); });
   }
   /// From x [rows of out, d_v].
   ATTUNE_DEVICE void load_out(Thread& thread, const T* x, int chunk, SharedTile<Tiles>& tile) const {
     const int d = of.in.v.d;
-    tile.load(thread, queries.count, d, chunk, [&](int r) { return x + of.out_row(queries.first + r, head) * d; });
+    tile.load(thread, queries.count, d, chunk, is_aligned(x, d),
+              [&](int r) { return x + of.out_row(queries.first + r, head) * d; });
   }
 
   /// part(query, key) += the sum over c of tile[query][c] * table[distance of the key][first + c]; tile has `width`
@@ -76,7 +77,9 @@ struct AttentionBlockOf {
   ATTUNE_DEVICE void add_table_products(const Thread& thread, const SharedArray<typename Tiles::Stored>& tile,
                                         const T* table, int d, int chunk, TilePart<Tiles>& part) const {
     const int width = SharedTile<Tiles>::width_of(d, chunk);
+    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
+      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         if (!has_query(thread, i) || !has_key(thread, j)) continue;
         const int row = AttentionTerms<T>::table_row(of.distance(query(thread, i), key(thread, j)), of.in.terms.clip);
@@ -94,12 +97,14 @@ struct AttentionBlockOf {
   ATTUNE_DEVICE void add_table_rows(const Thread& thread, const SharedArray<typename Tiles::Stored>& tile,
                                     const T* table, int d, int chunk, TilePart<Tiles>& part) const {
     const int width = SharedTile<Tiles>::width_of(d, chunk);
+    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       if (!has_query(thread, i)) continue;
       for (int u = 0; u < keys.count; ++u) {
         const int row = AttentionTerms<T>::table_row(of.distance(query(thread, i), keys.first + u), of.in.terms.clip);
         const T* const from = table + int64_t{row} * d + chunk * kTile;
         const T factor = static_cast<T>(tile[Tiles::row(thread, i) * Tiles::kPitch + u]);
+        ATTUNE_UNROLL
         for (int j = 0; j < Tiles::kColumns; ++j)
           if (Tiles::column(thread, j) < width) part.value[i][j] += factor * from[Tiles::column(thread, j)];
       }
@@ -135,9 +140,24 @@ struct AttentionBlockOf {
     return part;
   }
 
+  /// Whether each query sees each key, with a score that is its product times the scale: the usual case, which needs no
+  /// work on single pairs. false may also mean that this was not found out.
+  ATTUNE_DEVICE bool is_plain() const {
+    return queries.count == kTile && keys.count == kTile && of.in.mask == nullptr && of.in.terms.scales_only() &&
+           of.pairs.allows_all({queries.first, queries.first + kTile}, {keys.first, keys.first + kTile});
+  }
+
   /// Products become scores; -infinity where a query does not see a key.
   ATTUNE_DEVICE void form_scores(const Thread& thread, TilePart<Tiles>& part) const {
+    if (is_plain()) {
+      ATTUNE_UNROLL
+      for (int i = 0; i < Tiles::kRows; ++i) ATTUNE_UNROLL
+      for (int j = 0; j < Tiles::kColumns; ++j) part.value[i][j] *= of.in.terms.scale;
+      return;
+    }
+    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
+      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         const int a = query(thread, i), b = key(thread, j);
         const bool seen = has_query(thread, i) && has_key(thread, j) && of.sees(a, b);
@@ -151,11 +171,17 @@ struct AttentionBlockOf {
     static constexpr int kQuads = Tiles::kColumns / kQuad;
     unsigned bits[kQuads];
     T scale;
-    ATTUNE_DEVICE T operator[](int j) const { return (bits[j % kQuads] >> (j / kQuads) & 1u) != 0 ? scale : T{0}; }
+    bool drops;
+    ATTUNE_DEVICE T operator[](int j) const {
+      return !drops ? T{1} : (bits[j % kQuads] >> (j / kQuads) & 1u) != 0 ? scale : T{0};
+    }
   };
   ATTUNE_DEVICE DropoutRow dropout_row(const Thread& thread, int i) const {
     DropoutRow row;
     row.scale = static_cast<T>(of.in.dropout.scale());
+    row.drops = of.in.dropout.active();
+    if (!row.drops) return row;
+    ATTUNE_UNROLL
     for (int n = 0; n < DropoutRow::kQuads; ++n)
       row.bits[n] = has_query(thread, i)
                         ? of.in.dropout.quad(of.out_row(query(thread, i), head),

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <type_traits>
 
 #include "attune/kernels/attention.h"
 #include "attune/kernels/cuda/attention_block.h"
@@ -10,10 +11,10 @@ namespace {
 // One block for a tile of queries of one head and kValueTiles * kTile columns of its values. The maximum and the sum of
 // the softmax run along with the tiles of keys. A second pass begins with what the first one left in `out` and in a
 // copy of its logarithms: with weights whose sum is 1.
-template <class T, class Tiles>
+template <class T, class Tiles, int kValueTiles>
 struct AttentionForward {
   static constexpr int kThreads = Tiles::kThreads;
-  static constexpr int kValueTiles = 2;
+  static constexpr int kBlocks = kValueTiles == 1 && kThreads == 128 ? 3 : 1;
   static constexpr size_t kShared = 3 * cuda::SharedTile<Tiles>::kBytes;
 
   cuda::AttentionView<T> in;
@@ -53,8 +54,7 @@ struct AttentionForward {
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, kv);
       block.form_scores(thread, scores);
       weigh(thread, block, scores, state);
-      weights.store(thread, [&](int i, int j) { return scores.value[i][j]; });
-      add_values(thread, block, first_chunk, weights, kv, state);
+      add_values(thread, block, first_chunk, scores, weights, kv, state);
     }
     end(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
   }
@@ -62,6 +62,7 @@ struct AttentionForward {
  private:
   ATTUNE_DEVICE void begin(const cuda::Thread& thread, const Block& block, int first_chunk, State& state) const {
     const bool first_of_row = cuda::first_of_row<Tiles>(thread);
+    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       state.largest[i] = -cuda::infinity<T>();
       state.sum[i] = 0;
@@ -76,42 +77,48 @@ struct AttentionForward {
 
   // Scores become weights, relative to the largest score so far, with dropout; the state follows.
   ATTUNE_DEVICE void weigh(cuda::Thread& thread, const Block& block, cuda::TilePart<Tiles>& part, State& state) const {
+    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       T largest = state.largest[i];
+      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) largest = cuda::Largest{}(largest, part.value[i][j]);
       largest = cuda::reduce_row<Tiles>(thread, largest, cuda::Largest{});
       const T reference = largest == -cuda::infinity<T>() ? T{0} : largest;
-      const T factor = std::exp(state.largest[i] - reference);
+      const T factor = Tiles::exp(state.largest[i] - reference);  // 0 before the first key
       state.largest[i] = largest;
       state.sum[i] *= factor;
-      for (int n = 0; n < kValueTiles; ++n)
-        for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
+      ATTUNE_UNROLL
+      for (int n = 0; n < kValueTiles; ++n) ATTUNE_UNROLL
+      for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
       const typename Block::DropoutRow kept = block.dropout_row(thread, i);
+      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
-        const T score = part.value[i][j];
-        const T weight = score == -cuda::infinity<T>() ? T{0} : std::exp(score - reference);
+        const T weight = Tiles::exp(part.value[i][j] - reference);
         state.sum[i] += weight;
         part.value[i][j] = weight * kept[j];
       }
     }
   }
 
+  // `room` gets the weights where they are needed there.
   ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Block& block, int first_chunk,
-                                const cuda::SharedTile<Tiles>& weights, cuda::SharedTile<Tiles>& v,
-                                State& state) const {
+                                const cuda::TilePart<Tiles>& weights, cuda::SharedTile<Tiles>& room,
+                                cuda::SharedTile<Tiles>& v, State& state) const {
     v.forget();
     ATTUNE_UNROLL
     for (int n = 0; n < kValueTiles; ++n) {
       const int chunk = first_chunk + n;
       if (chunk * cuda::kTile >= in.v.d) continue;
       block.load_v(thread, chunk, v);
-      Tiles::template multiply<false, false>(thread, weights.data(), v.data(), block.keys.count, state.values[n]);
-      if (in.terms.relative_values != nullptr)
-        block.add_table_rows(thread, weights.data(), in.terms.relative_values, in.v.d, chunk, state.values[n]);
+      multiply_part(thread, weights, room, v, block.keys.count, state.values[n]);
+      if (in.terms.relative_values == nullptr) continue;
+      room.store(thread, weights);
+      block.add_table_rows(thread, room.data(), in.terms.relative_values, in.v.d, chunk, state.values[n]);
     }
   }
 
   ATTUNE_DEVICE void end(cuda::Thread& thread, const Block& block, int first_chunk, const State& state) const {
+    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       const T sum = cuda::reduce_row<Tiles>(thread, state.sum[i], cuda::Sum{});
       if (!block.has_query(thread, i)) continue;
@@ -132,6 +139,7 @@ struct AttentionForward {
     T* const row = out + block.of.out_row(block.query(thread, i), block.head) * in.v.d;
     ATTUNE_UNROLL
     for (int n = 0; n < kValueTiles; ++n) {
+      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         const int c = (first_chunk + n) * cuda::kTile + Tiles::column(thread, j);
         if (c < in.v.d) visit(n, j, row[c]);
@@ -167,13 +175,15 @@ struct AttentionWeights {
       k.forget();
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
+      ATTUNE_UNROLL
       for (int i = 0; i < Tiles::kRows; ++i) {
+        ATTUNE_UNROLL
         for (int j = 0; j < Tiles::kColumns; ++j) {
           if (scores.value[i][j] == -cuda::infinity<T>()) continue;
           const int a = block.query(thread, i);
           const int64_t row = (int64_t{of.sequence} * in.heads + head) * most_queries + of.pairs.query(a);
           weights[row * most_keys + of.pairs.key(block.key(thread, j))] =
-              std::exp(scores.value[i][j] - log_sum_exp[of.out_row(a, head)]);
+              Tiles::exp(scores.value[i][j] - log_sum_exp[of.out_row(a, head)]);
         }
       }
     }
@@ -184,18 +194,21 @@ struct AttentionWeights {
 
 void attention_forward(Cuda device, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp) {
   cuda::for_attention_tiles(in, out.dtype(), [&]<class T, class Tiles>() {
-    using Kernel = AttentionForward<T, Tiles>;
-    const cuda::AttentionCall<T> call(device, in);
-    Tensor carried;
-    for (const auto& pass : call.passes()) {
-      cuda::launch(device, "attention",
-                   {.blocks = pass.query_count * in.q.heads * Kernel::value_blocks(call.view().v.d),
-                    .threads = Kernel::kThreads,
-                    .shared_bytes = Kernel::kShared},
-                   Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries(),
-                          data_or_null<T>(carried), out.data<T>(), log_sum_exp.data<T>()});
-      if (&pass != &call.passes().back()) carried = log_sum_exp.clone();
-    }
+    const auto run = [&]<class Kernel>(std::type_identity<Kernel>) {
+      const cuda::AttentionCall<T> call(device, in);
+      Tensor carried;
+      for (const auto& pass : call.passes()) {
+        cuda::launch(device, "attention",
+                     {.blocks = pass.query_count * in.q.heads * Kernel::value_blocks(call.view().v.d),
+                      .threads = Kernel::kThreads,
+                      .shared_bytes = Kernel::kShared},
+                     Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries,
+                            data_or_null<T>(carried), out.data<T>(), log_sum_exp.data<T>()});
+        if (&pass != &call.passes().back()) carried = log_sum_exp.clone();
+      }
+    };
+    if (in.v.d <= cuda::kTile) return run(std::type_identity<AttentionForward<T, Tiles, 1>>());
+    run(std::type_identity<AttentionForward<T, Tiles, 2>>());
   });
 }
 
@@ -207,8 +220,8 @@ void attention_weights(Cuda device, const AttentionInputs& in, const Tensor& log
       cuda::launch(
           device, "attention_weights",
           {.blocks = pass.query_count * in.q.heads, .threads = Kernel::kThreads, .shared_bytes = Kernel::kShared},
-          Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries(),
-                 log_sum_exp.data<T>(), weights.data<T>(), weights.size(2), weights.size(3)});
+          Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries, log_sum_exp.data<T>(),
+                 weights.data<T>(), weights.size(2), weights.size(3)});
   });
 }
 

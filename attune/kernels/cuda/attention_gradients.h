@@ -51,22 +51,28 @@ ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const Attentio
                                                   BackwardTiles<Tiles>& tiles) {
   PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
                               block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
+  const bool plain = block.is_plain();
+  ATTUNE_UNROLL
   for (int i = 0; i < Tiles::kRows; ++i) {
     const int a = block.query(thread, i);
     const bool exists = block.has_query(thread, i);
     const int64_t row = exists ? block.of.out_row(a, block.head) : 0;
     const T log_sum_exp = exists ? view.log_sum_exp[row] : T{0}, product = exists ? view.products[row] : T{0};
     const auto kept = block.dropout_row(thread, i);
+    ATTUNE_UNROLL
     for (int j = 0; j < Tiles::kColumns; ++j) {
       const int b = block.key(thread, j);
       T& weight = result.weights.value[i][j];
       T& gradient = result.d_scores.value[i][j];
-      if (!exists || !block.has_key(thread, j) || !block.of.sees(a, b)) {
-        weight = gradient = 0;
-        continue;
+      typename AttentionTerms<T>::Score score{weight * view.in.terms.scale, 1};
+      if (!plain) {
+        if (!exists || !block.has_key(thread, j) || !block.of.sees(a, b)) {
+          weight = gradient = 0;
+          continue;
+        }
+        score = view.in.terms.score(weight, block.head, block.of.distance(a, b));
       }
-      const auto score = view.in.terms.score(weight, block.head, block.of.distance(a, b));
-      const T undropped = std::exp(score.value - log_sum_exp);
+      const T undropped = Tiles::exp(score.value - log_sum_exp);
       gradient = undropped * (gradient * kept[j] - product) * score.slope;
       weight = undropped * kept[j];
     }

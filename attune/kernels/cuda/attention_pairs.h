@@ -37,6 +37,7 @@ struct AttentionPass {
 struct TileOfSequence {
   int32_t sequence, residue, first;
 };
+static_assert(sizeof(TileOfSequence) == 3 * sizeof(int32_t));
 
 struct NumberRange {
   int begin, end;
@@ -116,6 +117,15 @@ class AttentionPairs {
         break;
     }
     return !pass_.causal || b <= i;
+  }
+
+  /// Whether the pass allows every pair of two ranges. Passes that allow few pairs say no.
+  ATTUNE_DEVICE bool allows_all(NumberRange a, NumberRange b) const {
+    if (pass_.kind != AttentionPass::Kind::all && pass_.kind != AttentionPass::Kind::window) return false;
+    const int first = position(a.begin), last = position(a.end - 1);
+    if (pass_.kind == AttentionPass::Kind::window && (b.begin <= last - pass_.size || b.end > first + pass_.size))
+      return false;
+    return !pass_.causal || b.end - 1 <= first;
   }
 
   /// The quad of dropout's columns (dropout_bits.h) that the first column of the tile from key b on begins with.

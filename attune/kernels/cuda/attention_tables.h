@@ -98,10 +98,10 @@ struct TableGradientKernel {
       if (table.sums == nullptr) return;
       table.template add_pairs<Tiles>(thread, tiles.factors.data(), block.queries.count, block.keys.count, distance);
     };
-    tiles.factors.store(thread, [&](int i, int j) { return pairs.d_scores.value[i][j]; });
+    tiles.factors.store(thread, pairs.d_scores);
     add(keys);
     add(bias);  // with a bias there is no soft cap: these are the gradients of the scores
-    tiles.factors.store(thread, [&](int i, int j) { return pairs.weights.value[i][j]; });
+    tiles.factors.store(thread, pairs.weights);
     add(values);
   }
 

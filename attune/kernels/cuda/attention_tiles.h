@@ -4,7 +4,11 @@
 // written once: ScalarTiles, for numbers of any floating type, and TensorTiles, bfloat16 numbers and sums in float32 on
 // tensor cores. In the emulation, TensorTiles form the same sums of the same rounded numbers without tensor cores.
 
+#include <cmath>
+#include <type_traits>
+
 #include "attune/kernels/attention_plan.h"
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/thread.h"
 #include "attune/tensor/dtype.h"
 
@@ -57,6 +61,14 @@ struct ScalarTiles {
       }
     }
   }
+
+  ATTUNE_DEVICE static T exp(T x) { return std::exp(x); }
+  ATTUNE_DEVICE static void put(const SharedArray<T>& to, int64_t at, const Four<float>& x) {
+    for (int n = 0; n < 4; ++n) to[at + n] = x.value[n];
+  }
+  ATTUNE_DEVICE static void put_row(const Thread& thread, const SharedArray<T>& to, int i, const T (&x)[kColumns]) {
+    for (int j = 0; j < kColumns; ++j) to[row(thread, i) * kPitch + column(thread, j)] = x[j];
+  }
 };
 
 /// Four warps have 16 rows each, in the layout of mma.m16n8k16: four neighbours share a row.
@@ -76,21 +88,9 @@ struct TensorTiles {
   ATTUNE_DEVICE static void multiply(const Thread& thread, const SharedArray<bfloat16>& a,
                                      const SharedArray<bfloat16>& b, int depth, TilePart<TensorTiles>& part) {
 #ifdef __CUDACC__
-    const int first_row = row(thread, 0), n = thread.lane() / 4, k = thread.lane() % 4 * 2;
     for (int first = 0; first < depth; first += kDepth) {
-      const unsigned x[4] = {
-          pair<!kTransposedA>(a, first_row, first + k), pair<!kTransposedA>(a, first_row + 8, first + k),
-          pair<!kTransposedA>(a, first_row, first + k + 8), pair<!kTransposedA>(a, first_row + 8, first + k + 8)};
-      ATTUNE_UNROLL
-      for (int j = 0; j < kColumns; j += 2) {
-        const int c = j * 4 + n;
-        const unsigned y[2] = {pair<kTransposedB>(b, c, first + k), pair<kTransposedB>(b, c, first + k + 8)};
-        asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(part.value[0][j]), "+f"(part.value[0][j + 1]), "+f"(part.value[1][j]), "+f"(part.value[1][j + 1])
-            : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
-      }
+      const Operand x = left<kTransposedA>(thread, a, first);
+      multiply_by<kTransposedB>(thread, x, b, first, part);
     }
 #else
     for (int i = 0; i < kRows; ++i) {
@@ -105,14 +105,104 @@ struct TensorTiles {
 #endif
   }
 
+  ATTUNE_DEVICE static float exp(float x) {
 #ifdef __CUDACC__
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * 1.4426950408889634f));
+    return result;
+#else
+    return std::exp(x);
+#endif
+  }
+
+  ATTUNE_DEVICE static void put(const SharedArray<bfloat16>& to, int64_t at, const Four<float>& x) {
+#ifdef __CUDACC__
+    *reinterpret_cast<uint2*>(&to[at]) = {rounded(x.value[0], x.value[1]), rounded(x.value[2], x.value[3])};
+#else
+    for (int n = 0; n < 4; ++n) to[at + n] = static_cast<bfloat16>(x.value[n]);
+#endif
+  }
+  ATTUNE_DEVICE static void put_row(const Thread& thread, const SharedArray<bfloat16>& to, int i,
+                                    const float (&x)[kColumns]) {
+    ATTUNE_UNROLL
+    for (int j = 0; j < kColumns; j += 2) {  // two neighbours
+      bfloat16& first = to[row(thread, i) * kPitch + column(thread, j)];
+#ifdef __CUDACC__
+      *reinterpret_cast<unsigned*>(&first) = rounded(x[j], x[j + 1]);
+#else
+      first = static_cast<bfloat16>(x[j]);
+      to[row(thread, i) * kPitch + column(thread, j + 1)] = static_cast<bfloat16>(x[j + 1]);
+#endif
+    }
+  }
+
+#ifdef __CUDACC__
+  /// 16 rows of this warp by kDepth columns of a left operand.
+  struct Operand {
+    unsigned words[4];
+  };
+
+  /// Columns first ... first + kDepth - 1 of this thread's rows of a part, which becomes a left operand.
+  ATTUNE_DEVICE static Operand left(const TilePart<TensorTiles>& part, int first) {
+    const int j = first / 4;
+    return {{rounded(part.value[0][j], part.value[0][j + 1]), rounded(part.value[1][j], part.value[1][j + 1]),
+             rounded(part.value[0][j + 2], part.value[0][j + 3]), rounded(part.value[1][j + 2], part.value[1][j + 3])}};
+  }
+
+  /// part += x . b, of rows first ... first + kDepth - 1 of b.
+  template <bool kTransposedB>
+  ATTUNE_DEVICE static void multiply_by(const Thread& thread, const Operand& x, const SharedArray<bfloat16>& b,
+                                        int first, TilePart<TensorTiles>& part) {
+    const int group = thread.lane() / 8, n = thread.lane() % 8;
+    ATTUNE_UNROLL
+    for (int j = 0; j < kColumns; j += 4) {  // two times eight columns
+      const int column = j * 4 + group / 2 * 8, k = first + group % 2 * 8;
+      const Operand y =
+          kTransposedB ? matrices<false>(&b[(column + n) * kPitch + k]) : matrices<true>(&b[(k + n) * kPitch + column]);
+      ATTUNE_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int c = j + 2 * half;
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(part.value[0][c]), "+f"(part.value[0][c + 1]), "+f"(part.value[1][c]), "+f"(part.value[1][c + 1])
+            : "r"(x.words[0]), "r"(x.words[1]), "r"(x.words[2]), "r"(x.words[3]), "r"(y.words[2 * half]),
+              "r"(y.words[2 * half + 1]));
+      }
+    }
+  }
+
  private:
-  // Elements k and k + 1 of a line. Lines are the rows of the memory if `adjacent`, else its columns.
-  template <bool kAdjacent>
-  ATTUNE_DEVICE static unsigned pair(const SharedArray<bfloat16>& x, int line, int k) {
-    if (kAdjacent) return *reinterpret_cast<const unsigned*>(&x[line * kPitch + k]);
-    return static_cast<unsigned>(x[k * kPitch + line].bits) | static_cast<unsigned>(x[(k + 1) * kPitch + line].bits)
-                                                                  << 16;
+  template <bool kTransposedA>
+  ATTUNE_DEVICE static Operand left(const Thread& thread, const SharedArray<bfloat16>& a, int first) {
+    const int group = thread.lane() / 8, n = thread.lane() % 8;
+    const int row = 16 * thread.warp() + group % 2 * 8, k = first + group / 2 * 8;
+    return kTransposedA ? matrices<true>(&a[(k + n) * kPitch + row]) : matrices<false>(&a[(row + n) * kPitch + k]);
+  }
+
+  // Four matrices of 8 by 8 numbers, or their transposes. Lanes 8 i ... 8 i + 7 say where the rows of matrix i are.
+  template <bool kTransposed>
+  ATTUNE_DEVICE static Operand matrices(const bfloat16* row) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+    Operand x;
+    if constexpr (kTransposed)
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x.words[0]), "=r"(x.words[1]), "=r"(x.words[2]), "=r"(x.words[3])
+                   : "r"(address)
+                   : "memory");
+    else
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x.words[0]), "=r"(x.words[1]), "=r"(x.words[2]), "=r"(x.words[3])
+                   : "r"(address)
+                   : "memory");
+    return x;
+  }
+
+  // Both rounded to bfloat16; low in the low half.
+  ATTUNE_DEVICE static unsigned rounded(float low, float high) {
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
   }
 #endif
 };
@@ -145,13 +235,16 @@ class SharedTile {
   /// To be called when the rows of the source change.
   ATTUNE_DEVICE void forget() { chunk_ = -1; }
 
-  /// Reads columns [chunk * kTile, ...) of `rows` rows; row_of(r) is where row r begins, with d columns. Other elements
-  /// that products read become 0. Does nothing if the tile holds these columns.
+  /// Reads columns [chunk * kTile, ...) of `rows` rows; row_of(r) is where row r begins, with d columns. `aligned`:
+  /// every fourth number of a row begins at a multiple of 16 bytes. Other elements that products read become 0. Does
+  /// nothing if the tile holds these columns.
   template <class RowOf>
-  ATTUNE_DEVICE void load(Thread& thread, int rows, int d, int chunk, RowOf row_of) {
+  ATTUNE_DEVICE void load(Thread& thread, int rows, int d, int chunk, bool aligned, RowOf row_of) {
     if (chunk == chunk_) return;
     chunk_ = chunk;
     const int first = chunk * kTile, width = width_of(d, chunk);
+    if constexpr (sizeof(*row_of(0)) == sizeof(float))
+      if (aligned && width == kTile) return load_fours(thread, rows, first, row_of);
     const int filled = (width + Tiles::kDepth - 1) / Tiles::kDepth * Tiles::kDepth;
     thread.barrier();  // nobody reads what was here
     for (int e = thread.index(); e < kTile * kTile; e += thread.count()) {
@@ -163,13 +256,11 @@ class SharedTile {
     thread.barrier();
   }
 
-  /// Stores value(i, j) of the parts of all threads.
-  template <class Value>
-  ATTUNE_DEVICE void store(Thread& thread, Value value) {
+  /// Stores the parts of all threads.
+  ATTUNE_DEVICE void store(Thread& thread, const TilePart<Tiles>& part) {
     thread.barrier();
-    for (int i = 0; i < Tiles::kRows; ++i)
-      for (int j = 0; j < Tiles::kColumns; ++j)
-        data_[Tiles::row(thread, i) * Tiles::kPitch + Tiles::column(thread, j)] = static_cast<Stored>(value(i, j));
+    ATTUNE_UNROLL
+    for (int i = 0; i < Tiles::kRows; ++i) Tiles::put_row(thread, data_, i, part.value[i]);
     thread.barrier();
   }
 
@@ -177,8 +268,43 @@ class SharedTile {
   ATTUNE_DEVICE static int width_of(int d, int chunk) { return d - chunk * kTile < kTile ? d - chunk * kTile : kTile; }
 
  private:
+  template <class RowOf>
+  ATTUNE_DEVICE void load_fours(Thread& thread, int rows, int first, RowOf row_of) {
+    constexpr int kFours = kTile / 4, kRounds = kTile * kFours / Tiles::kThreads;
+    Four<float> x[kRounds] = {};
+    ATTUNE_UNROLL
+    for (int n = 0; n < kRounds; ++n) {  // all reads are on their way before the first is waited for
+      const int e = thread.index() + n * Tiles::kThreads, r = e / kFours;
+      if (r < rows) x[n] = read_four(row_of(r), first + e % kFours * 4);
+    }
+    thread.barrier();  // nobody reads what was here
+    ATTUNE_UNROLL
+    for (int n = 0; n < kRounds; ++n) {
+      const int e = thread.index() + n * Tiles::kThreads;
+      Tiles::put(data_, e / kFours * Tiles::kPitch + e % kFours * 4, x[n]);
+    }
+    thread.barrier();
+  }
+
   SharedArray<Stored> data_;
   int chunk_ = -1;
 };
+
+/// sum += part . b; part has `depth` columns that are not 0, b a tile of as many rows. `room` holds the part afterwards
+/// where the threads exchange it.
+template <class Tiles>
+ATTUNE_DEVICE void multiply_part(Thread& thread, const TilePart<Tiles>& part, SharedTile<Tiles>& room,
+                                 const SharedTile<Tiles>& b, int depth, TilePart<Tiles>& sum) {
+#ifdef __CUDACC__
+  if constexpr (std::is_same_v<Tiles, TensorTiles>) {  // a thread has what its own product needs
+    ATTUNE_UNROLL
+    for (int first = 0; first < kTile; first += Tiles::kDepth)
+      if (first < depth) Tiles::template multiply_by<false>(thread, Tiles::left(part, first), b.data(), first, sum);
+    return;
+  }
+#endif
+  room.store(thread, part);
+  Tiles::template multiply<false, false>(thread, room.data(), b.data(), depth, sum);
+}
 
 }  // namespace attune::cuda

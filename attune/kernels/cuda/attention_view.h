@@ -2,6 +2,7 @@
 // What the attention kernels read, as pointers into the memory of the device.
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "attune/kernels/attention.h"
@@ -13,15 +14,24 @@
 
 namespace attune::cuda {
 
+/// Whether every fourth number of rows of `row` numbers begins at a multiple of 16 bytes.
+ATTUNE_HOST_DEVICE bool is_aligned(const void* first, int64_t row) {
+  return reinterpret_cast<uintptr_t>(first) % 16 == 0 && row % 4 == 0;
+}
+
 /// The heads of HeadColumns: head h of row r begins at first + r * row + h * d.
 template <class T>
 struct HeadsView {
   T* first;
   int64_t row;
   int d;
+  bool aligned;  // heads too
 
   HeadsView(const HeadColumns& part)  // NOLINT: the same in another form
-      : first(part.x.data<T>() + part.column), row(part.x.size(1)), d(static_cast<int>(part.d)) {}
+      : first(part.x.data<T>() + part.column),
+        row(part.x.size(1)),
+        d(static_cast<int>(part.d)),
+        aligned(is_aligned(first, row) && d % 4 == 0) {}
   ATTUNE_DEVICE T* at(int64_t r, int head) const { return first + r * row + int64_t{head} * d; }
 };
 
@@ -46,32 +56,43 @@ class AttentionCall {
  public:
   struct Pass {
     AttentionPass pass;
-    Tensor query_tiles, key_tiles;  // of TileOfSequence, as bytes
+    const TileOfSequence* queries;
+    const TileOfSequence* keys;
     int64_t query_count, key_count;
-
-    const TileOfSequence* queries() const { return static_cast<const TileOfSequence*>(query_tiles.raw()); }
-    const TileOfSequence* keys() const { return static_cast<const TileOfSequence*>(key_tiles.raw()); }
   };
 
   AttentionCall(Cuda device, const AttentionInputs& in)
-      : query_offsets_(on_device(device, in.query_offsets)),
-        key_offsets_(on_device(device, in.key_offsets)),
-        slopes_(slopes_on<T>(device, in.slopes)),
-        view_(view_of(in, slopes_)) {
+      : slopes_(slopes_on<T>(device, in.slopes)), view_(view_of(in, slopes_)) {
     int64_t longest = 0;
     for (size_t s = 0; s + 1 < in.key_offsets.size(); ++s)
       longest = std::max<int64_t>(longest, in.key_offsets[s + 1] - in.key_offsets[s]);
-    for (const AttentionPass& pass : attention_passes(in.pattern, in.causal, longest)) {
-      const PassTiles tiles = attention_tiles(pass, in.query_offsets, in.key_offsets);
-      passes_.push_back({pass, structs_on_device<TileOfSequence>(device, tiles.queries),
-                         structs_on_device<TileOfSequence>(device, tiles.keys),
-                         static_cast<int64_t>(tiles.queries.size()), static_cast<int64_t>(tiles.keys.size())});
+    const std::vector<AttentionPass> passes = attention_passes(in.pattern, in.causal, longest);
+    std::vector<PassTiles> tiles;
+    for (const AttentionPass& pass : passes) tiles.push_back(attention_tiles(pass, in.query_offsets, in.key_offsets));
+
+    std::vector<int32_t> numbers(in.query_offsets.begin(), in.query_offsets.end());
+    numbers.insert(numbers.end(), in.key_offsets.begin(), in.key_offsets.end());
+    for (const PassTiles& of : tiles) {
+      append(of.queries, numbers);
+      append(of.keys, numbers);
+    }
+    tables_ = on_device(device, numbers);
+    const int32_t* next = tables_.template data<int32_t>();
+    query_offsets_ = std::exchange(next, next + in.query_offsets.size());
+    key_offsets_ = std::exchange(next, next + in.key_offsets.size());
+    const auto taken = [&](const std::vector<TileOfSequence>& of) {
+      const int32_t* const begin = std::exchange(next, next + of.size() * kNumbersOfTile);
+      return reinterpret_cast<const TileOfSequence*>(begin);
+    };
+    for (size_t i = 0; i < passes.size(); ++i) {
+      const auto *const queries = taken(tiles[i].queries), *const keys = taken(tiles[i].keys);
+      passes_.push_back({passes[i], queries, keys, std::ssize(tiles[i].queries), std::ssize(tiles[i].keys)});
     }
   }
 
   const AttentionView<T>& view() const { return view_; }
-  const int32_t* query_offsets() const { return query_offsets_.template data<int32_t>(); }
-  const int32_t* key_offsets() const { return key_offsets_.template data<int32_t>(); }
+  const int32_t* query_offsets() const { return query_offsets_; }
+  const int32_t* key_offsets() const { return key_offsets_; }
   const std::vector<Pass>& passes() const { return passes_; }
 
  private:
@@ -89,7 +110,15 @@ class AttentionCall {
             .dropout = DropoutBits(in.dropout)};
   }
 
-  Tensor query_offsets_, key_offsets_, slopes_;
+  static constexpr size_t kNumbersOfTile = 3;
+  static void append(const std::vector<TileOfSequence>& tiles, std::vector<int32_t>& numbers) {
+    for (const TileOfSequence& tile : tiles) numbers.insert(numbers.end(), {tile.sequence, tile.residue, tile.first});
+  }
+
+  Tensor slopes_;
+  Tensor tables_;  // offsets and tiles of all passes, in one copy to the device
+  const int32_t* query_offsets_ = nullptr;
+  const int32_t* key_offsets_ = nullptr;
   AttentionView<T> view_;
   std::vector<Pass> passes_;
 };

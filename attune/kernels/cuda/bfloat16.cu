@@ -1,5 +1,6 @@
 #include "attune/kernels/bfloat16.h"
 
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/launch.h"
 
 namespace attune {
@@ -10,6 +11,11 @@ struct Round {
   const From* x;
   To* y;
   ATTUNE_DEVICE void operator()(int64_t i) const { y[i] = To(x[i]); }
+  bool has_fours() const { return cuda::has_fours(x) && cuda::has_fours(y); }
+  ATTUNE_DEVICE void fours(int64_t i) const {
+    const cuda::Four<From> from = cuda::read_four(x, i);
+    cuda::write_four(y, i, {{To(from.value[0]), To(from.value[1]), To(from.value[2]), To(from.value[3])}});
+  }
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ class DropoutBits {
         key_(mask.key()),
         scale_(mask.active() ? mask.scale() : 1) {}
 
+  ATTUNE_DEVICE bool active() const { return active_; }
   ATTUNE_DEVICE double scale() const { return scale_; }
 
   /// The bits of a quad: bit i says whether column first_column(quad) + 16 i is kept.

@@ -1,0 +1,32 @@
+#pragma once
+// Four neighbours in memory at once: with one number at a time a thread has too few bytes on their way to keep the
+// memory of a GPU busy.
+
+#include <cstdint>
+
+#include "attune/kernels/cuda/platform.h"
+
+namespace attune::cuda {
+
+template <class T>
+struct [[gnu::may_alias]] alignas(4 * sizeof(T)) Four {
+  T value[4];
+};
+
+/// Whether x[0], x[4], x[8], ... can be read as Four. Null can.
+template <class T>
+ATTUNE_HOST_DEVICE bool has_fours(const T* x) {
+  return reinterpret_cast<uintptr_t>(x) % sizeof(Four<T>) == 0;
+}
+
+/// x[i] ... x[i + 3]; i is a multiple of 4, and has_fours(x).
+template <class T>
+ATTUNE_DEVICE Four<T> read_four(const T* x, int64_t i) {
+  return *reinterpret_cast<const Four<T>*>(x + i);
+}
+template <class T>
+ATTUNE_DEVICE void write_four(T* x, int64_t i, const Four<T>& values) {
+  *reinterpret_cast<Four<T>*>(x + i) = values;
+}
+
+}  // namespace attune::cuda
