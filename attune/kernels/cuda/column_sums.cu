@@ -7,10 +7,11 @@ namespace attune {
 namespace {
 
 template <class T>
-struct Element {
+struct Element : cuda::ReadElement<T> {
   const T* x;
   int64_t columns;
-  ATTUNE_DEVICE T operator()(int64_t row, int64_t column) const { return x[row * columns + column]; }
+  Element(const T* values, int64_t of_row) : x(values), columns(of_row) {}
+  ATTUNE_DEVICE T read(int64_t row, int64_t column) const { return x[row * columns + column]; }
 };
 
 template <class T>
@@ -25,7 +26,7 @@ struct Store {
 void column_sums(Cuda device, const Tensor& x, const Tensor& out, bool accumulate) {
   const Rows size = as_rows(x);
   dispatch_floating("column_sums", x.dtype(), [&]<class T>(T) {
-    cuda::sum_columns<T>(device, "column_sums", size.rows, size.columns, Element<T>{x.data<T>(), size.columns},
+    cuda::sum_columns<T>(device, "column_sums", size.rows, size.columns, Element<T>(x.data<T>(), size.columns),
                          Store<T>{out.data<T>(), accumulate});
   });
 }

@@ -10,14 +10,16 @@ constexpr int64_t kSumColumns = 32;  // of a block, a warp wide
 constexpr int64_t kSumWarps = 8;     // of a block; warp w adds rows w, w + 8, ... of its piece
 constexpr int64_t kSumRows = 256;    // of a piece
 
-/// A block sums up kSumColumns columns of a piece of rows. `element(row, column)` returns a value of type T; what else
-/// it does, it does once for each element.
-template <class T, class Element>
+/// A block sums up kSumColumns columns of a piece of rows. Of each element it has element.read(row, column), and of
+/// what that returned element.value(row, column, read) of type T, once each: a warp reads several rows before it works
+/// on the first of them. store(piece, column, sum) gets the sums.
+template <class T, class Element, class Store>
 struct SumPieces {
   static constexpr int kThreads = kWarp * static_cast<int>(kSumWarps);
+  static constexpr int kBatch = 4;
   Element element;
+  Store store;
   int64_t rows, columns;
-  T* sums;  // [pieces, columns]
 
   ATTUNE_DEVICE void operator()(Thread& thread) const {
     const SharedArray<T> parts = thread.shared<T>(kThreads);
@@ -26,40 +28,69 @@ struct SumPieces {
     const int64_t end = rows < (piece + 1) * kSumRows ? rows : (piece + 1) * kSumRows;
     T sum = {};
     if (c < columns)
-      for (int64_t r = piece * kSumRows + thread.warp(); r < end; r += kSumWarps) sum = sum + element(r, c);
+      for (int64_t r = piece * kSumRows + thread.warp(); r < end; r += kBatch * kSumWarps) add(r, end, c, sum);
     parts[thread.index()] = sum;
     thread.barrier();
     if (thread.warp() != 0 || c >= columns) return;
     for (int64_t w = 1; w < kSumWarps; ++w) sum = sum + parts[w * kWarp + thread.lane()];
-    sums[piece * columns + c] = sum;
+    store(piece, c, sum);
+  }
+
+ private:
+  ATTUNE_DEVICE void add(int64_t first, int64_t end, int64_t c, T& sum) const {
+    decltype(element.read(first, c)) reads[kBatch];
+    ATTUNE_UNROLL
+    for (int n = 0; n < kBatch; ++n)
+      if (first + n * kSumWarps < end) reads[n] = element.read(first + n * kSumWarps, c);
+    ATTUNE_UNROLL
+    for (int n = 0; n < kBatch; ++n)
+      if (first + n * kSumWarps < end) sum = sum + element.value(first + n * kSumWarps, c, reads[n]);
   }
 };
 
-/// Hands the sum over the pieces of each column to store(column, sum).
-template <class T, class Store>
-struct AddPieces {
-  const T* sums;
-  int64_t pieces, columns;
-  Store store;
-  ATTUNE_DEVICE void operator()(int64_t c) const {
-    T sum = {};
-    for (int64_t p = 0; p < pieces; ++p) sum = sum + sums[p * columns + c];
-    store(c, sum);
+/// An element that needs no more than to be read.
+template <class T>
+struct ReadElement {
+  ATTUNE_DEVICE static T value(int64_t /*row*/, int64_t /*column*/, const T& read) { return read; }
+};
+
+/// The sums of pieces, [pieces, columns].
+template <class T>
+struct PieceSums : ReadElement<T> {
+  T* sums;
+  int64_t columns;
+  PieceSums(T* of_pieces, int64_t of_columns) : sums(of_pieces), columns(of_columns) {}
+  ATTUNE_DEVICE T read(int64_t piece, int64_t column) const { return sums[piece * columns + column]; }
+  ATTUNE_DEVICE void operator()(int64_t piece, int64_t column, const T& sum) const {
+    sums[piece * columns + column] = sum;
   }
+};
+
+/// Of the only piece.
+template <class T, class Store>
+struct StoreSum {
+  Store store;
+  ATTUNE_DEVICE void operator()(int64_t /*piece*/, int64_t column, const T& sum) const { store(column, sum); }
 };
 
 /// store(c, the sum over the rows r of element(r, c)) for every column c. Element and Store are structs for kernels.
 template <class T, class Element, class Store>
 void sum_columns(Cuda device, const char* name, int64_t rows, int64_t columns, const Element& element,
                  const Store& store) {
-  const int64_t pieces = (rows + kSumRows - 1) / kSumRows, tiles = (columns + kSumColumns - 1) / kSumColumns;
-  const Tensor sums = Tensor::empty({pieces * columns * static_cast<int64_t>(sizeof(T))}, {DType::u8, Device(device)});
-  using Kernel = SumPieces<T, Element>;
-  T* const parts = static_cast<T*>(sums.raw());
-  launch(device, name,
-         {.blocks = pieces * tiles, .threads = Kernel::kThreads, .shared_bytes = shared_bytes_of<T>(Kernel::kThreads)},
-         Kernel{element, rows, columns, parts});
-  for_each_element(device, name, columns, AddPieces<T, Store>{parts, pieces, columns, store});
+  const int64_t pieces = rows > 0 ? (rows + kSumRows - 1) / kSumRows : 1;
+  const int64_t tiles = (columns + kSumColumns - 1) / kSumColumns;
+  const auto start = [&]<class To>(const To& to) {
+    using Kernel = SumPieces<T, Element, To>;
+    launch(
+        device, name,
+        {.blocks = pieces * tiles, .threads = Kernel::kThreads, .shared_bytes = shared_bytes_of<T>(Kernel::kThreads)},
+        Kernel{element, to, rows, columns});
+  };
+  if (pieces == 1) return start(StoreSum<T, Store>{store});
+  const Tensor room = Tensor::empty({pieces * columns * static_cast<int64_t>(sizeof(T))}, {DType::u8, Device(device)});
+  const PieceSums<T> sums(static_cast<T*>(room.raw()), columns);
+  start(sums);
+  sum_columns<T>(device, name, pieces, columns, sums, store);
 }
 
 }  // namespace attune::cuda

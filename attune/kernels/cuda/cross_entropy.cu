@@ -11,9 +11,10 @@ namespace {
 
 constexpr int kRowThreads = 1024;
 constexpr int64_t kElementsOfThread = 8;
+constexpr int kBatch = 4;  // elements that a thread reads at once
 
 cuda::LaunchShape shape_of(const CrossEntropyInputs& in) {
-  return {.blocks = in.logits.size(0), .threads = cuda::threads_for(in.logits.size(1), kRowThreads, kElementsOfThread)};
+  return {.blocks = in.logits.size(0), .threads = cuda::threads_for(in.class_count(), kRowThreads, kElementsOfThread)};
 }
 
 template <class T>
@@ -37,28 +38,38 @@ struct RowInputs {
   const int32_t* labels;
   int32_t ignore_index;
   double smoothing;
-  int64_t columns;
+  int64_t columns, row_size;
+
+  ATTUNE_DEVICE const T* row(int64_t r) const { return logits + r * row_size; }
 };
 
 template <class T>
 RowInputs<T> inputs_of(const CrossEntropyInputs& in) {
-  return {in.logits.data<T>(), in.labels.data<int32_t>(), in.ignore_index, in.label_smoothing, in.logits.size(1)};
+  return {in.logits.data<T>(), in.labels.data<int32_t>(), in.ignore_index,
+          in.label_smoothing,  in.class_count(),          in.logits.size(1)};
 }
 
 // -log softmax(x)[label], with the largest logit subtracted first; mixed with the mean over all classes. Every thread
 // of the block gets the result.
 template <class T>
 ATTUNE_DEVICE CrossEntropyRow row_loss(cuda::Thread& thread, const RowInputs<T>& in, const T* x, int32_t label) {
+  // One pass: the sum is relative to the largest logit so far of this thread.
   Place<T> largest{-cuda::infinity<T>(), INT32_MAX};
-  for (int64_t c = thread.index(); c < in.columns; c += thread.count())
-    largest = FirstLargest{}(largest, Place<T>{x[c], static_cast<int32_t>(c)});
+  T reference = 0, sum = 0, total = 0;
+  for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
+    const T value = x[c];
+    total += value;
+    if (value > largest.value) {
+      sum *= std::exp(largest.value - value);
+      largest = {value, static_cast<int32_t>(c)};
+      reference = value;
+    }
+    sum += std::exp(value - reference);
+  }
+  const bool has_terms = largest.value > -cuda::infinity<T>();
   largest = thread.reduce(largest, FirstLargest{});
   const T shift = largest.value == -cuda::infinity<T>() ? T{0} : largest.value;
-  T sum = 0, total = 0;
-  for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
-    sum += std::exp(x[c] - shift);
-    total += x[c];
-  }
+  if (has_terms) sum *= std::exp(reference - shift);
   CrossEntropyRow row;
   row.shift = static_cast<double>(shift);
   row.sum = thread.reduce(static_cast<double>(sum), cuda::Sum{});
@@ -78,15 +89,26 @@ template <class T, class Out>
 ATTUNE_DEVICE void row_gradient(cuda::Thread& thread, const RowInputs<T>& in, const CrossEntropyRow& row, double scale,
                                 Out* d_logits) {
   const int32_t label = in.labels[thread.block()];
-  const T* const x = in.logits + thread.block() * in.columns;
-  Out* const dx = d_logits + thread.block() * in.columns;
+  const T* const x = in.row(thread.block());
+  Out* const dx = d_logits + thread.block() * in.row_size;
   const bool ignored = label == in.ignore_index;
   const T shift = static_cast<T>(row.shift), factor = ignored ? T{0} : static_cast<T>(1 / row.sum);
   const T other = static_cast<T>(in.smoothing / static_cast<double>(in.columns));
   const T times = static_cast<T>(scale), at_label = other + static_cast<T>(1 - in.smoothing);
-  for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
-    const T slope = std::exp(x[c] - shift) * factor - (c == label ? at_label : other);
-    dx[c] = static_cast<Out>(ignored ? T{0} : times * slope);
+  for (int64_t first = thread.index(); first < in.row_size; first += kBatch * thread.count()) {
+    T values[kBatch];
+    ATTUNE_UNROLL
+    for (int n = 0; n < kBatch; ++n) {  // all reads are on their way before the first is waited for
+      const int64_t c = first + n * thread.count();
+      values[n] = c < in.columns ? x[c] : T{0};
+    }
+    ATTUNE_UNROLL
+    for (int n = 0; n < kBatch; ++n) {
+      const int64_t c = first + n * thread.count();
+      if (c >= in.row_size) break;
+      const T slope = std::exp(values[n] - shift) * factor - (c == label ? at_label : other);
+      dx[c] = static_cast<Out>(ignored || c >= in.columns ? T{0} : times * slope);
+    }
   }
 }
 
@@ -98,7 +120,7 @@ struct LossRows {
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const int32_t label = in.labels[thread.block()];
     CrossEntropyRow row;
-    if (label != in.ignore_index) row = row_loss(thread, in, in.logits + thread.block() * in.columns, label);
+    if (label != in.ignore_index) row = row_loss(thread, in, in.row(thread.block()), label);
     if (thread.index() == 0) results[thread.block()] = row;
   }
 };
@@ -126,18 +148,17 @@ struct LossAndGradientRows {
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const int32_t label = in.labels[thread.block()];
     CrossEntropyRow row;
-    if (label != in.ignore_index) row = row_loss(thread, in, in.logits + thread.block() * in.columns, label);
+    if (label != in.ignore_index) row = row_loss(thread, in, in.row(thread.block()), label);
     thread.barrier();  // all have read the label's logit
     if (thread.index() == 0) results[thread.block()] = row;
     row_gradient(thread, in, row, scale, d_logits);
   }
 };
 
-struct Result {
+struct Result : cuda::ReadElement<double> {
   const double* results;
-  ATTUNE_DEVICE double operator()(int64_t row, int64_t column) const {
-    return results[row * kCrossEntropyNumbers + column];
-  }
+  explicit Result(const double* numbers) : results(numbers) {}
+  ATTUNE_DEVICE double read(int64_t row, int64_t column) const { return results[row * kCrossEntropyNumbers + column]; }
 };
 
 struct Total {
@@ -172,7 +193,7 @@ void cross_entropy_loss(Cuda device, const CrossEntropyInputs& in, double scale,
 
 void cross_entropy_totals(Cuda device, const Tensor& results, const Tensor& totals) {
   cuda::sum_columns<double>(device, "cross_entropy", results.size(0), kCrossEntropyNumbers,
-                            Result{results.data<double>()}, Total{totals.data<double>()});
+                            Result(results.data<double>()), Total{totals.data<double>()});
 }
 
 }  // namespace attune

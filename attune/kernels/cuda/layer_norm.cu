@@ -143,10 +143,16 @@ struct ParameterGradient {
   const T* statistics;
   const Dy* dy;
   int64_t columns;
-  ATTUNE_DEVICE WeightAndBias<T> operator()(int64_t row, int64_t column) const {
+
+  struct Read {
+    T g, x, mean, factor;
+  };
+  ATTUNE_DEVICE Read read(int64_t row, int64_t column) const {
     const int64_t i = row * columns + column;
-    const T g = static_cast<T>(dy[i]);
-    return {g * (x[i] - statistics[row * 3]) * statistics[row * 3 + 1], g};
+    return {static_cast<T>(dy[i]), x[i], statistics[row * 3], statistics[row * 3 + 1]};
+  }
+  ATTUNE_DEVICE static WeightAndBias<T> value(int64_t /*row*/, int64_t /*column*/, const Read& at) {
+    return {at.g * (at.x - at.mean) * at.factor, at.g};
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "attune/kernels/cuda/activation_functions.h"
 #include "attune/kernels/cuda/column_sums.h"
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/rows.h"
@@ -12,6 +13,10 @@ namespace {
 // Writes dz, if there is one, and returns the value before it is rounded.
 template <class T, class Dy, class Dz>
 struct Slope {
+  struct Read {
+    Dy dy;
+    Dz saved;
+  };
   const Dy* dy;
   const Dz* saved;  // or null
   Dz* dz;           // or null
@@ -19,19 +24,36 @@ struct Slope {
   T scale;
   int64_t columns;
 
-  ATTUNE_DEVICE T at(int64_t i) const {
-    const T slope = saved != nullptr ? cuda::slope_of(activation, static_cast<T>(saved[i])) : T{1};
-    const T value = scale * static_cast<T>(dy[i]) * slope;
-    if (dz != nullptr) dz[i] = static_cast<Dz>(value);
-    return value;
+  ATTUNE_DEVICE T value_of(const Read& at) const {
+    const T slope = saved != nullptr ? cuda::slope_of(activation, static_cast<T>(at.saved)) : T{1};
+    return scale * static_cast<T>(at.dy) * slope;
   }
-  ATTUNE_DEVICE T operator()(int64_t row, int64_t column) const { return at(row * columns + column); }
+  ATTUNE_DEVICE Read read(int64_t row, int64_t column) const {
+    const int64_t i = row * columns + column;
+    return {dy[i], saved != nullptr ? saved[i] : Dz{}};
+  }
+  ATTUNE_DEVICE T value(int64_t row, int64_t column, const Read& at) const {
+    const T result = value_of(at);
+    if (dz != nullptr) dz[row * columns + column] = static_cast<Dz>(result);
+    return result;
+  }
 };
 
 template <class T, class Dy, class Dz>
 struct SlopeAlone {
-  Slope<T, Dy, Dz> slope;
-  ATTUNE_DEVICE void operator()(int64_t i) const { slope.at(i); }
+  Slope<T, Dy, Dz> slope;  // with dz
+  ATTUNE_DEVICE void operator()(int64_t i) const { slope.value(0, i, slope.read(0, i)); }
+  bool has_fours() const {
+    return cuda::has_fours(slope.dy) && cuda::has_fours(slope.saved) && cuda::has_fours(slope.dz);
+  }
+  ATTUNE_DEVICE void fours(int64_t i) const {
+    const cuda::Four<Dy> dy = cuda::read_four(slope.dy, i);
+    cuda::Four<Dz> values = {};
+    if (slope.saved != nullptr) values = cuda::read_four<Dz>(slope.saved, i);
+    ATTUNE_UNROLL
+    for (int n = 0; n < 4; ++n) values.value[n] = static_cast<Dz>(slope.value_of({dy.value[n], values.value[n]}));
+    cuda::write_four(slope.dz, i, values);
+  }
 };
 
 template <class T>

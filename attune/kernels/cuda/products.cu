@@ -40,7 +40,17 @@ struct Finish {
   }
 };
 
+struct RoundBias {
+  const float* bias;
+  bfloat16* rounded;
+  ATTUNE_DEVICE void operator()(int64_t i) const { rounded[i] = bfloat16(bias[i]); }
+};
+
 }  // namespace
+
+void round_bias(Cuda device, const char* name, const void* bias, const Tensor& rounded) {
+  for_each_element(device, name, rounded.numel(), RoundBias{static_cast<const float*>(bias), rounded.data<bfloat16>()});
+}
 
 void finish_product(Cuda device, const char* name, const Product& product) {
   if (product.bias == nullptr && product.activation == Activation::none) return;

@@ -34,6 +34,9 @@ void multiply(Cuda device, const char* name, const Product& product);
 /// The same with simple loops.
 void multiply_simply(Cuda device, const char* name, const Product& product);
 
+/// Rounds a bias, [n] float32, for a library that adds it in the type of c.
+void round_bias(Cuda device, const char* name, const void* bias, const Tensor& rounded);
+
 /// c = activation(c + bias), for what a library left over. Does nothing without bias and activation.
 void finish_product(Cuda device, const char* name, const Product& product);
 

@@ -152,7 +152,7 @@ std::optional<Plan> find_plan(const char* name, cublasLtHandle_t handle, const P
   const cublasLtEpilogue_t epilogue = epilogue_of(p);
   check(name, library().set_product(made, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
   if (p.bias != nullptr) {
-    const cudaDataType_t bias_type = CUDA_R_32F;
+    const cudaDataType_t bias_type = type_of(p.c_type);
     check(name, library().set_product(made, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof(bias_type)));
     check(name, library().set_product(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof(p.bias)));
   }
@@ -169,22 +169,22 @@ std::optional<Plan> find_plan(const char* name, cublasLtHandle_t handle, const P
   int found = 0;
   const cublasStatus_t status = library().choose(handle, made, plan.b.get(), plan.a.get(), plan.c.get(), plan.c.get(),
                                                  preferred, 1, &choice, &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return std::nullopt;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
   check(name, status);
+  if (found == 0) return std::nullopt;
   plan.algorithm = choice.algo;
   plan.adds_bias = p.bias != nullptr;
   plan.activates = epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_BIAS;
   return plan;
 }
 
-// The library adds no float32 bias to some products in bfloat16.
-Plan make_plan(const char* name, cublasLtHandle_t handle, const Product& p) {
-  if (std::optional<Plan> plan = find_plan(name, handle, p)) return std::move(*plan);
+// Nothing if the library does not form such a product. A bias or an activation that it does not add is left out.
+std::optional<Plan> make_plan(const char* name, cublasLtHandle_t handle, const Product& p) {
+  if (std::optional<Plan> plan = find_plan(name, handle, p)) return plan;
   Product alone = p;
   alone.bias = nullptr;
   alone.activation = Activation::none;
-  if (std::optional<Plan> plan = find_plan(name, handle, alone)) return std::move(*plan);
-  fail<DeviceError>("{}: cuBLASLt has no algorithm for [{}, {}] x [{}, {}]", name, p.m, p.k, p.k, p.n);
+  return find_plan(name, handle, alone);
 }
 
 // One device's handle, its plans, and memory that its products share: they follow each other in one stream.
@@ -197,10 +197,19 @@ class Products {
 
   void multiply(Cuda device, const char* name, const Product& p) {
     const std::lock_guard lock(mutex_);
-    const Plan& plan = plan_of(name, p);
-    if (p.bias != nullptr)
-      check(name,
-            library().set_product(plan.description.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof(p.bias)));
+    Tensor rounded;  // the library adds a bias in the type of c
+    Product given = p;
+    if (p.bias != nullptr && p.c_type == DType::bf16) {
+      rounded = Tensor::empty({p.n}, {DType::bf16, Device(device)});
+      round_bias(device, name, p.bias, rounded);
+      given.bias = rounded.raw();
+    }
+    const Plan* const found = plan_of(name, given);
+    if (found == nullptr) return multiply_simply(device, name, p);
+    const Plan& plan = *found;
+    if (plan.adds_bias)
+      check(name, library().set_product(plan.description.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &given.bias,
+                                        sizeof(given.bias)));
     const float alpha = 1, beta = p.accumulate ? 1 : 0;
     check(name, library().matmul(handle_, plan.description.get(), &alpha, p.b.data, plan.b.get(), p.a.data,
                                  plan.a.get(), &beta, p.c.data, plan.c.get(), p.c.data, plan.c.get(), &plan.algorithm,
@@ -216,7 +225,8 @@ class Products {
   using Key =
       std::tuple<std::array<int64_t, 10>, std::array<uint32_t, 4>, bool, bool, bool, bool, DType, DType, Activation>;
 
-  const Plan& plan_of(const char* name, const Product& p) {
+  // Null if the library has no algorithm.
+  const Plan* plan_of(const char* name, const Product& p) {
     const Key key{{p.m, p.n, p.k, p.a.row, p.b.row, p.c.row, p.a.next, p.b.next, p.c.next, p.batch},
                   alignments_of(p),
                   p.a.transposed,
@@ -227,14 +237,15 @@ class Products {
                   p.c_type,
                   p.activation};
     const auto kept = plans_.find(key);
-    if (kept != plans_.end()) return kept->second;
-    return plans_.emplace(key, make_plan(name, handle_, p)).first->second;
+    const std::optional<Plan>& plan =
+        kept != plans_.end() ? kept->second : plans_.emplace(key, make_plan(name, handle_, p)).first->second;
+    return plan ? &*plan : nullptr;
   }
 
   cublasLtHandle_t handle_ = nullptr;
   Tensor workspace_;
   std::mutex mutex_;
-  std::map<Key, Plan> plans_;
+  std::map<Key, std::optional<Plan>> plans_;
 };
 
 Products& products_of(Cuda device) {
