@@ -5,6 +5,7 @@
 #include "attune/base/fail.h"
 #include "attune/nn/new_parameter.h"
 #include "attune/nn/query_groups.h"
+#include "attune/ops/precision.h"
 
 namespace attune {
 namespace {
@@ -31,6 +32,11 @@ std::vector<Projection> query_key_value(const MultiHeadAttentionConfig& config) 
 
 std::unique_ptr<LayerNorm> make_head_norm(const MultiHeadAttentionConfig& config) {
   return config.head_norm ? std::make_unique<LayerNorm>(head_width(config), config.norm) : nullptr;
+}
+
+// Whether attention may get queries, keys and values in bfloat16. The loss of a guided head reads float32.
+bool reads_bfloat16(const Tensor& x, const AttentionMask& mask) {
+  return attention_reads_bfloat16(x.device()) && mask.guide == nullptr;
 }
 
 Parameter relative_table(int64_t clip, int64_t d_head) {
@@ -121,7 +127,8 @@ AttentionOutput MultiHeadAttention::self_attention(const Tensor& x, const Attent
     return attend(queries, memory, mask);
   }
   const int64_t all_heads = heads_ + 2 * kv_heads_;
-  Tensor rows = project_fused(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
+  Tensor rows = project_fused(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()},
+                              reads_bfloat16(x, mask) && !positions_.rotary);
   if (positions_.rotary)
     rows =
         rotary(rows.reshape({-1, all_heads, d_head_}), mask.queries.positions(), *positions_.rotary, heads_ + kv_heads_)
@@ -137,10 +144,16 @@ AttentionOutput MultiHeadAttention::forward(const Tensor& query, const Tensor& m
   if (query.address() == memory.address() && query.node() == memory.node()) return self_attention(query, mask);
   if (positions_.rotary || query_norm_)
     return attend(queries(query, positions_for(mask.queries)), keys_and_values(memory, positions_for(mask.keys)), mask);
-  const Tensor rows = project_fused(memory, {&w_k_.projection(), &w_v_.projection()});
+  const bool bf16 = reads_bfloat16(query, mask);
+  Tensor q = bf16 ? w_q_.bf16_output(query) : w_q_(query);
+  Tensor rows = project_fused(memory, {&w_k_.projection(), &w_v_.projection()}, bf16);
+  if (q.dtype() != rows.dtype()) {  // an adapter adds to one of them
+    q = for_sums(q);
+    rows = for_sums(rows);
+  }
   const HeadColumns k{.x = rows, .heads = kv_heads_, .d = d_head_};
   const HeadColumns v{.x = rows, .column = kv_heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
-  return attend({.x = w_q_(query), .heads = heads_, .d = d_head_}, k, v, mask);
+  return attend({.x = q, .heads = heads_, .d = d_head_}, k, v, mask);
 }
 
 AttentionCache MultiHeadAttention::make_cache() const {

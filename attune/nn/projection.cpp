@@ -82,10 +82,10 @@ LinearParameters parameters_of(const Projection& p) {
   return {.weight = p.weight.tensor, .bias = p.bias.tensor, .quantised = p.weight.quantised};
 }
 
-Tensor product(const Tensor& x, Projections projections) {
+Tensor product(const Tensor& x, Projections projections, bool bf16_output) {
   std::array<LinearParameters, kMostFused> parameters;
   std::ranges::transform(projections, parameters.begin(), [](const Projection* p) { return parameters_of(*p); });
-  return fused_linear(x, {parameters.data(), projections.size()});
+  return fused_linear(x, {parameters.data(), projections.size()}, bf16_output);
 }
 
 Tensor without_adapter(const Tensor& x, const Projection& p, const LinearOptions& options) {
@@ -211,12 +211,13 @@ Tensor project(const Tensor& x, const Projection& p, const LinearOptions& option
   return options.dropout.active() ? dropout(y, options.dropout) : y;
 }
 
-Tensor project_fused(const Tensor& x, Projections projections) {
+Tensor project_fused(const Tensor& x, Projections projections, bool bf16_output) {
   if (takes_panels(x, projections)) {
     const auto parameters = panels_of(projections);
     return adapted(fused_panel_linear(for_panels(x), {parameters.data(), projections.size()}), x, projections);
   }
-  return adapted(product(x, projections), x, projections);
+  const bool any = std::ranges::any_of(projections, adds);
+  return adapted(product(x, projections, bf16_output && !any), x, projections);
 }
 
 std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {

@@ -41,8 +41,9 @@ std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_li
 Tensor project(const Tensor& x, const Projection& projection, const LinearOptions& options = {});
 
 using Projections = std::initializer_list<const Projection*>;  // 2 or 3
-/// The products of x with each projection, side by side, as one product.        [..., in] -> [..., sum of out]
-Tensor project_fused(const Tensor& x, Projections projections);
+/// The products of x with each projection, side by side, as one product. `bf16_output` as in LinearOptions, where no
+/// adapter adds to them.        [..., in] -> [..., sum of out]
+Tensor project_fused(const Tensor& x, Projections projections, bool bf16_output = false);
 /// The same, each in its own tensor; panels are multiplied as one product.
 std::array<Tensor, 3> project_each(const Tensor& x, Projections projections);
 

@@ -39,6 +39,11 @@ void check_lengths(const AttentionOptions& options) {
   }
 }
 
+// The type of scores, weights and tables.
+DType sum_type(const HeadColumns& q) {
+  return q.x.dtype() == DType::bf16 ? DType::f32 : q.x.dtype();
+}
+
 // The shape of the heads as text, [rows, heads, d].
 std::string text(const HeadColumns& part) {
   return Shape{part.x.size(0), part.heads, part.d}.text();
@@ -46,7 +51,9 @@ std::string text(const HeadColumns& part) {
 
 void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options) {
   check_dropout("attention", options.dropout);
-  if (!is_floating(q.x.dtype())) refuse_dtype("attention", q.x.dtype());
+  if (q.x.dtype() == DType::bf16 && !attention_reads_bfloat16(q.x.device()))
+    fail<ShapeError>("attention: q is bfloat16, which needs a GPU; {} needs float32", q.x.device().text());
+  if (q.x.dtype() != DType::bf16 && !is_floating(q.x.dtype())) refuse_dtype("attention", q.x.dtype());
   if (options.scale < 0)
     fail<ShapeError>("attention: scale = {}, needs a positive number, or 0 for 1 / sqrt(d_k)", options.scale);
   check_soft_cap("attention", options.soft_cap, options.alibi || options.distance_bias.defined());
@@ -70,8 +77,9 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
     fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.x.size(0));
   check_mask(options);
   check_lengths(options);
-  check_relative_tables("attention", options.relative_keys, options.relative_values, q.x.dtype(), q.d, v.d);
-  check_distance_bias("attention", options.distance_bias, q.x.dtype(), q.heads);
+  const DType sums = sum_type(q);
+  check_relative_tables("attention", options.relative_keys, options.relative_values, sums, q.d, v.d);
+  check_distance_bias("attention", options.distance_bias, sums, q.heads);
 }
 
 void check_columns(const char* name, const HeadColumns& part) {
@@ -157,6 +165,10 @@ std::array<Tensor, 3> make_gradients(const Parts& in) {
 
 }  // namespace
 
+bool attention_reads_bfloat16(const Device& device) {
+  return device.kind() == Device::Kind::cuda;
+}
+
 HeadColumns head_columns(const Tensor& x) {
   if (x.rank() != 3) fail<ShapeError>("attention: needs q, k and v as [rows, heads, d], found {}", x.shape().text());
   return {.x = x.reshape({x.size(0), x.size(1) * x.size(2)}), .heads = x.size(1), .d = x.size(2)};
@@ -186,14 +198,14 @@ AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const Head
   check_columns("v", v);
   check(q, k, v, options);
   Parts parts = parts_of(q, k, v);
-  const TensorOptions like{q.x.dtype(), q.x.device()};
-  Tensor out = Tensor::empty({q.x.size(0), q.heads, v.d}, like);
-  const Tensor log_sum_exp = Tensor::empty({q.x.size(0), q.heads}, like);
+  const TensorOptions sums{sum_type(q), q.x.device()};
+  Tensor out = Tensor::empty({q.x.size(0), q.heads, v.d}, {q.x.dtype(), q.x.device()});
+  const Tensor log_sum_exp = Tensor::empty({q.x.size(0), q.heads}, sums);
   Tensor weights;
   if (with_weights)
     weights = Tensor::zeros({options.query_sequences.count(), q.heads, options.query_sequences.max_length(),
                              options.key_sequences.max_length()},
-                            like);
+                            sums);
   const AttentionInputs in = inputs_of(parts, options);
   dispatch(q.x.device(), [&](auto device) {
     attention_forward(device, in, out, log_sum_exp);

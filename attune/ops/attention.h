@@ -47,13 +47,16 @@ struct AttentionResult {
 
 /// softmax(q k^T * scale + mask) v, per sequence and head.
 ///   q [total_q, heads, d_k]   k [total_kv, kv_heads, d_k]   v [total_kv, kv_heads, d_v]
-///   returns [total_q, heads, d_v]
-/// Query head h reads key head h / (heads / kv_heads). A query that may attend to no key gives zeros. The matrix of
-/// scores is never stored: memory is linear in the sequence length, forward and backward.
-/// Differentiable in q, k, v, relative_keys, relative_values and distance_bias. Throws ShapeError, and ConfigError for
-/// a pattern or a dropout probability that is not valid. Source: Vaswani et al. 2017, section 3.2.1; Dao et al. 2022
-/// for the tiling.
+///   returns [total_q, heads, d_v], of the type of q, k and v
+/// All are float32, or all are float64; or q, k and v are bfloat16, where attention_reads_bfloat16(), and the tables
+/// float32. Query head h reads key head h / (heads / kv_heads). A query that may attend to no key gives zeros. The
+/// matrix of scores is never stored: memory is linear in the sequence length, forward and backward. Differentiable in
+/// q, k, v, relative_keys, relative_values and distance_bias. Throws ShapeError, and ConfigError for a pattern or a
+/// dropout probability that is not valid. Source: Vaswani et al. 2017, section 3.2.1; Dao et al. 2022 for the tiling.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
+
+/// Whether q, k and v may be bfloat16 on this device: on a GPU.
+bool attention_reads_bfloat16(const Device& device);
 
 /// All heads of x [rows, heads, d] as HeadColumns. Throws ShapeError.
 HeadColumns head_columns(const Tensor& x);

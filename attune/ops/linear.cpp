@@ -204,10 +204,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   return linear(x, weight, bias, LinearOptions{.activation = activation});
 }
 
-Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters) {
+Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters, bool bf16_output) {
   const ProfileScope scope("linear");
   const Stack stack = stack_of(x, parameters);
-  LinearTape tape{.x = stack.weight.dtype() == DType::bf16 ? to_bfloat16(x) : x.detach(),
+  const bool bf16 = stack.weight.dtype() == DType::bf16;
+  LinearTape tape{.x = bf16 ? to_bfloat16(x) : x.detach(),
                   .weight = stack.weight,
                   .activation_input = {},
                   .activation = Activation::none,
@@ -216,7 +217,7 @@ Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameter
                   .needs_x = requires_gradient(x),
                   .needs_weight = std::ranges::any_of(stack.weights, requires_gradient),
                   .needs_bias = std::ranges::any_of(stack.biases, requires_gradient)};
-  Tensor y = empty_product(x, tape.weight, x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
+  Tensor y = empty_product(x, tape.weight, !bf16 ? x.dtype() : bf16_output ? DType::bf16 : DType::f32);
   dispatch(x.device(), [&](auto device) { matmul(device, tape.x, tape.weight, stack.bias, y, {.transpose_b = true}); });
   forget_widened(tape, parameters);
   const auto& [w_0, w_1, w_2] = stack.weights;

@@ -44,10 +44,10 @@ Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearO
 Tensor weight_of(const LinearParameters& parameters, DType products);
 
 /// linear(x, weight_i, bias_i) for 1 to 3 pairs of weight and bias, in one product.
-///   x [..., in]   returns [..., sum of out_i], the results side by side
+///   x [..., in]   returns [..., sum of out_i], the results side by side; bf16_output: see LinearOptions
 /// Parameters that are adjacent in memory (Tensor::rows of one tensor) are read in place where they have the type of
 /// the product, else converted together; others are first copied into one tensor. Differentiable in x and in each
 /// parameter. Throws as linear() does.
-Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters);
+Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters, bool bf16_output = false);
 
 }  // namespace attune

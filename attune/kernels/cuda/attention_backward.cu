@@ -9,11 +9,11 @@ namespace attune {
 namespace {
 
 // d_out . out of each row and head: a warp for each.
-template <class T>
+template <class T, class Source>
 struct OutProducts {
   static constexpr int kThreads = 256;
-  const T* out;
-  const T* d_out;
+  const Source* out;
+  const Source* d_out;
   T* products;
   int64_t rows;
   int d;
@@ -22,34 +22,37 @@ struct OutProducts {
     const int64_t row = thread.block() * thread.warps() + thread.warp();
     T sum = 0;
     if (row < rows)
-      for (int c = thread.lane(); c < d; c += cuda::kWarp) sum += out[row * d + c] * d_out[row * d + c];
+      for (int c = thread.lane(); c < d; c += cuda::kWarp)
+        sum += static_cast<T>(out[row * d + c]) * static_cast<T>(d_out[row * d + c]);
     sum = thread.warp_reduce(sum, cuda::Sum{});
     if (row < rows && thread.lane() == 0) products[row] = sum;
   }
 };
 
 // What one block writes of the gradients of a head: a chunk of the columns of `count` rows.
-template <class T>
+template <class Tiles>
 struct GradientTile {
-  cuda::HeadsView<T> gradients;
+  using T = typename Tiles::Sum;
+  using Source = typename Tiles::Source;
+  cuda::HeadsView<Source> gradients;
   int head, count, chunk;
   bool adds;
 
   // Writes factor * part, or adds it; row r of the part is row row_of(r) of the gradients.
-  template <class Tiles, class RowOf>
+  template <class RowOf>
   ATTUNE_DEVICE void write(const cuda::Thread& thread, const cuda::TilePart<Tiles>& part, T factor,
                            RowOf row_of) const {
     ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       const int r = Tiles::row(thread, i);
       if (r >= count) continue;
-      T* const row = gradients.at(row_of(r), head) + chunk * cuda::kTile;
+      Source* const row = gradients.at(row_of(r), head) + chunk * cuda::kTile;
       ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         const int c = Tiles::column(thread, j);
         if (chunk * cuda::kTile + c >= gradients.d) continue;
         const T value = part.value[i][j] * factor;
-        row[c] = adds ? row[c] + value : value;
+        row[c] = static_cast<Source>(adds ? static_cast<T>(row[c]) + value : value);
       }
     }
   }
@@ -60,11 +63,12 @@ constexpr int chunks_of(int d) {
 }
 
 // One block for a tile of queries of one head and a chunk of their columns.
-template <class T, class Tiles>
+template <class Tiles>
 struct QueryGradients {
+  using T = typename Tiles::Sum;
   static constexpr int kThreads = Tiles::kThreads;
-  cuda::AttentionBackwardView<T> view;
-  cuda::HeadsView<T> dq;
+  cuda::AttentionBackwardView<Tiles> view;
+  cuda::HeadsView<typename Tiles::Source> dq;
   int chunks;
   bool adds;
 
@@ -72,14 +76,14 @@ struct QueryGradients {
     const int64_t job = thread.block() / chunks;
     const int chunk = static_cast<int>(thread.block() % chunks), head = static_cast<int>(job % view.in.heads);
     const cuda::TileOfSequence tile = view.tiles[job / view.in.heads];
-    const cuda::AttentionSequence<T> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
+    const cuda::AttentionSequence<Tiles> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
     const cuda::TileRange queries(tile.first, of.pairs.queries().end);
     cuda::BackwardTiles<Tiles> tiles(thread);
 
     cuda::TilePart<Tiles> sum;
     const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
     for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
-      const cuda::AttentionBlockOf<T, Tiles> block{of, head, queries, {b, seen.end}};
+      const cuda::AttentionBlock<Tiles> block{of, head, queries, {b, seen.end}};
       tiles.forget_keys();
       const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
       block.load_k(thread, chunk, tiles.k);
@@ -88,18 +92,19 @@ struct QueryGradients {
       tiles.factors.store(thread, pairs.d_scores);
       block.add_table_rows(thread, tiles.factors.data(), view.in.terms.relative_keys, view.in.q.d, chunk, sum);
     }
-    const GradientTile<T> to{dq, head, queries.count, chunk, adds};
+    const GradientTile<Tiles> to{dq, head, queries.count, chunk, adds};
     to.write(thread, sum, view.in.terms.scale, [&](int r) { return of.query_row(queries.first + r); });
   }
 };
 
 // One block for a tile of keys of one key head and a chunk of the columns of keys and values. It walks over the heads
 // that share the key head and over their queries.
-template <class T, class Tiles>
+template <class Tiles>
 struct KeyGradients {
+  using T = typename Tiles::Sum;
   static constexpr int kThreads = Tiles::kThreads;
-  cuda::AttentionBackwardView<T> view;
-  cuda::HeadsView<T> dk, dv;
+  cuda::AttentionBackwardView<Tiles> view;
+  cuda::HeadsView<typename Tiles::Source> dk, dv;
   int chunks;
   bool adds;
 
@@ -108,7 +113,7 @@ struct KeyGradients {
     const int64_t job = thread.block() / chunks;
     const int chunk = static_cast<int>(thread.block() % chunks), key_head = static_cast<int>(job % key_heads);
     const cuda::TileOfSequence tile = view.tiles[job / key_heads];
-    const cuda::AttentionSequence<T> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
+    const cuda::AttentionSequence<Tiles> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
     const cuda::TileRange keys(tile.first, of.pairs.keys().end);
     cuda::BackwardTiles<Tiles> tiles(thread);
 
@@ -116,7 +121,7 @@ struct KeyGradients {
     const cuda::NumberRange seers = of.pairs.queries_of({keys.first, keys.first + keys.count});
     for (int head = key_head * view.in.group; head < (key_head + 1) * view.in.group; ++head) {
       for (int a = seers.begin; a < seers.end; a += cuda::kTile) {
-        const cuda::AttentionBlockOf<T, Tiles> block{of, head, {a, seers.end}, keys};
+        const cuda::AttentionBlock<Tiles> block{of, head, {a, seers.end}, keys};
         tiles.forget_queries();
         const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
         if (chunk * cuda::kTile < view.in.v.d) {
@@ -134,19 +139,19 @@ struct KeyGradients {
       }
     }
     const auto row_of = [&](int r) { return of.key_row(keys.first + r); };
-    const GradientTile<T> to_keys{dk, key_head, keys.count, chunk, adds};
-    const GradientTile<T> to_values{dv, key_head, keys.count, chunk, adds};
+    const GradientTile<Tiles> to_keys{dk, key_head, keys.count, chunk, adds};
+    const GradientTile<Tiles> to_values{dv, key_head, keys.count, chunk, adds};
     to_keys.write(thread, key_sum, view.in.terms.scale, row_of);
     to_values.write(thread, value_sum, T{1}, row_of);
   }
 };
 
-template <class T, class Tiles>
-void backward(Cuda device, const AttentionInputs& in, cuda::AttentionBackwardView<T> view,
-              const cuda::AttentionCall<T>& call, const AttentionGradients& gradients) {
+template <class Tiles>
+void backward(Cuda device, const AttentionInputs& in, cuda::AttentionBackwardView<Tiles> view,
+              const cuda::AttentionCall<Tiles>& call, const AttentionGradients& gradients) {
   const size_t shared = cuda::BackwardTiles<Tiles>::kBytes;
   const int query_chunks = chunks_of(view.in.q.d), key_chunks = chunks_of(std::max(view.in.k.d, view.in.v.d));
-  cuda::TableGradients<T, Tiles> tables(device, in, gradients);
+  cuda::TableGradients<Tiles> tables(device, in, gradients);
   for (const auto& pass : call.passes()) {
     const bool adds = &pass != &call.passes().front();
     view.pass = pass.pass;
@@ -154,13 +159,13 @@ void backward(Cuda device, const AttentionInputs& in, cuda::AttentionBackwardVie
     cuda::launch(
         device, "attention gradient",
         {.blocks = pass.query_count * in.q.heads * query_chunks, .threads = Tiles::kThreads, .shared_bytes = shared},
-        QueryGradients<T, Tiles>{view, gradients.dq, query_chunks, adds});
+        QueryGradients<Tiles>{view, gradients.dq, query_chunks, adds});
     tables.add(view, pass.query_count);
     view.tiles = pass.keys;
     cuda::launch(
         device, "attention gradient",
         {.blocks = pass.key_count * in.k.heads * key_chunks, .threads = Tiles::kThreads, .shared_bytes = shared},
-        KeyGradients<T, Tiles>{view, gradients.dk, gradients.dv, key_chunks, adds});
+        KeyGradients<Tiles>{view, gradients.dk, gradients.dv, key_chunks, adds});
   }
   tables.write();
 }
@@ -170,23 +175,26 @@ void backward(Cuda device, const AttentionInputs& in, cuda::AttentionBackwardVie
 void attention_backward(Cuda device, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
                         const Tensor& d_out, const AttentionGradients& gradients) {
   const Tensor products = Tensor::empty_like(log_sum_exp);
-  cuda::for_attention_tiles(in, out.dtype(), [&]<class T, class Tiles>() {
-    using Products = OutProducts<T>;
+  cuda::for_attention_tiles(in, [&]<class Tiles>() {
+    using T = typename Tiles::Sum;
+    using Source = typename Tiles::Source;
+    using Products = OutProducts<T, Source>;
     constexpr int64_t kRows = Products::kThreads / cuda::kWarp;
-    cuda::launch(
-        device, "attention gradient", {.blocks = (products.numel() + kRows - 1) / kRows, .threads = Products::kThreads},
-        Products{out.data<T>(), d_out.data<T>(), products.data<T>(), products.numel(), static_cast<int>(in.v.d)});
-    const cuda::AttentionCall<T> call(device, in);
-    backward<T, Tiles>(device, in,
-                       {.in = call.view(),
-                        .pass = {},
-                        .query_offsets = call.query_offsets(),
-                        .key_offsets = call.key_offsets(),
-                        .tiles = nullptr,
-                        .log_sum_exp = log_sum_exp.data<T>(),
-                        .d_out = d_out.data<T>(),
-                        .products = products.data<T>()},
-                       call, gradients);
+    cuda::launch(device, "attention gradient",
+                 {.blocks = (products.numel() + kRows - 1) / kRows, .threads = Products::kThreads},
+                 Products{out.data<Source>(), d_out.data<Source>(), products.data<T>(), products.numel(),
+                          static_cast<int>(in.v.d)});
+    const cuda::AttentionCall<Tiles> call(device, in);
+    backward<Tiles>(device, in,
+                    {.in = call.view(),
+                     .pass = {},
+                     .query_offsets = call.query_offsets(),
+                     .key_offsets = call.key_offsets(),
+                     .tiles = nullptr,
+                     .log_sum_exp = log_sum_exp.data<T>(),
+                     .d_out = d_out.data<Source>(),
+                     .products = products.data<T>()},
+                    call, gradients);
   });
 }
 

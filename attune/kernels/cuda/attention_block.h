@@ -8,15 +8,15 @@
 namespace attune::cuda {
 
 /// Attention of one sequence in one pass. a and b are numbers of queries and of keys (attention_pairs.h).
-template <class T>
+template <class Tiles>
 struct AttentionSequence {
-  const AttentionView<T>& in;
+  const AttentionView<Tiles>& in;
   AttentionPairs pairs;
   int sequence;
   int64_t first_query, first_key;  // rows of q, and of k and v
 
-  ATTUNE_DEVICE AttentionSequence(const AttentionView<T>& view, const AttentionPass& pass, const TileOfSequence& tile,
-                                  const int32_t* query_offsets, const int32_t* key_offsets)
+  ATTUNE_DEVICE AttentionSequence(const AttentionView<Tiles>& view, const AttentionPass& pass,
+                                  const TileOfSequence& tile, const int32_t* query_offsets, const int32_t* key_offsets)
       : in(view),
         pairs(pass, query_offsets[tile.sequence + 1] - query_offsets[tile.sequence],
               key_offsets[tile.sequence + 1] - key_offsets[tile.sequence], tile.residue),
@@ -41,9 +41,11 @@ struct TileRange {
 };
 
 /// A tile of queries of one head against a tile of keys. The rows of products are queries, the columns keys.
-template <class T, class Tiles>
-struct AttentionBlockOf {
-  const AttentionSequence<T>& of;
+template <class Tiles>
+struct AttentionBlock {
+  using T = typename Tiles::Sum;
+  using Source = typename Tiles::Source;
+  const AttentionSequence<Tiles>& of;
   int head;
   TileRange queries, keys;
 
@@ -66,9 +68,9 @@ struct AttentionBlockOf {
               [&](int r) { return of.in.v.at(of.key_row(keys.first + r), key_head()); });
   }
   /// From x [rows of out, d_v].
-  ATTUNE_DEVICE void load_out(Thread& thread, const T* x, int chunk, SharedTile<Tiles>& tile) const {
+  ATTUNE_DEVICE void load_out(Thread& thread, const Source* x, int chunk, SharedTile<Tiles>& tile) const {
     const int d = of.in.v.d;
-    tile.load(thread, queries.count, d, chunk, is_aligned(x, d),
+    tile.load(thread, queries.count, d, chunk, has_fours(x) && d % 4 == 0,
               [&](int r) { return x + of.out_row(queries.first + r, head) * d; });
   }
 
@@ -126,7 +128,7 @@ struct AttentionBlockOf {
   }
 
   /// dy . (v + relative value) of all pairs.
-  ATTUNE_DEVICE TilePart<Tiles> value_products(Thread& thread, const T* d_out, SharedTile<Tiles>& dy,
+  ATTUNE_DEVICE TilePart<Tiles> value_products(Thread& thread, const Source* d_out, SharedTile<Tiles>& dy,
                                                SharedTile<Tiles>& v) const {
     TilePart<Tiles> part;
     const int d = of.in.v.d;
@@ -191,11 +193,13 @@ struct AttentionBlockOf {
   }
 };
 
-/// Calls f with the types of the numbers and of the tiles.
+/// Calls f with the type of the tiles.
 template <class F>
-void for_attention_tiles(const AttentionInputs& in, DType dtype, F&& f) {
-  if (in.bfloat16_products && dtype == DType::f32) return f.template operator()<float, TensorTiles>();
-  dispatch_floating("attention", dtype, [&]<class T>(T) { f.template operator()<T, ScalarTiles<T>>(); });
+void for_attention_tiles(const AttentionInputs& in, F&& f) {
+  const DType dtype = in.q.x.dtype();
+  if (dtype == DType::bf16) return f.template operator()<TensorTiles<bfloat16>>();
+  if (in.bfloat16_products && dtype == DType::f32) return f.template operator()<TensorTiles<float>>();
+  dispatch_floating("attention", dtype, [&]<class T>(T) { f.template operator()<ScalarTiles<T>>(); });
 }
 
 }  // namespace attune::cuda

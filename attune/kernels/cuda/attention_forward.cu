@@ -11,19 +11,21 @@ namespace {
 // One block for a tile of queries of one head and kValueTiles * kTile columns of its values. The maximum and the sum of
 // the softmax run along with the tiles of keys. A second pass begins with what the first one left in `out` and in a
 // copy of its logarithms: with weights whose sum is 1.
-template <class T, class Tiles, int kValueTiles>
+template <class Tiles, int kValueTiles>
 struct AttentionForward {
+  using T = typename Tiles::Sum;
+  using Source = typename Tiles::Source;
   static constexpr int kThreads = Tiles::kThreads;
   static constexpr int kBlocks = kValueTiles == 1 && kThreads == 128 ? 3 : 1;
   static constexpr size_t kShared = 3 * cuda::SharedTile<Tiles>::kBytes;
 
-  cuda::AttentionView<T> in;
+  cuda::AttentionView<Tiles> in;
   cuda::AttentionPass pass;
   const int32_t* query_offsets;
   const int32_t* key_offsets;
   const cuda::TileOfSequence* tiles;
   const T* carried;  // log_sum_exp of the first pass; null: there was none
-  T* out;
+  Source* out;
   T* log_sum_exp;
 
   struct State {
@@ -31,7 +33,7 @@ struct AttentionForward {
     T sum[Tiles::kRows];  // of this thread's columns
     cuda::TilePart<Tiles> values[kValueTiles];
   };
-  using Block = cuda::AttentionBlockOf<T, Tiles>;
+  using Block = cuda::AttentionBlock<Tiles>;
 
   ATTUNE_HOST_DEVICE static int64_t value_blocks(int d_v) {
     return (d_v + kValueTiles * cuda::kTile - 1) / (kValueTiles * cuda::kTile);
@@ -40,7 +42,7 @@ struct AttentionForward {
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const int64_t value_block = thread.block() % value_blocks(in.v.d), job = thread.block() / value_blocks(in.v.d);
     const cuda::TileOfSequence tile = tiles[job / in.heads];
-    const cuda::AttentionSequence<T> of(in, pass, tile, query_offsets, key_offsets);
+    const cuda::AttentionSequence<Tiles> of(in, pass, tile, query_offsets, key_offsets);
     const cuda::TileRange queries(tile.first, of.pairs.queries().end);
     const int head = static_cast<int>(job % in.heads), first_chunk = static_cast<int>(value_block) * kValueTiles;
     cuda::SharedTile<Tiles> q(thread), kv(thread), weights(thread);
@@ -71,7 +73,8 @@ struct AttentionForward {
       if (before == cuda::infinity<T>()) continue;  // no key yet
       state.largest[i] = before;
       state.sum[i] = first_of_row ? T{1} : T{0};
-      visit_out(thread, block, first_chunk, i, [&](int n, int j, T& value) { state.values[n].value[i][j] = value; });
+      visit_out(thread, block, first_chunk, i,
+                [&](int n, int j, Source& value) { state.values[n].value[i][j] = static_cast<T>(value); });
     }
   }
 
@@ -123,8 +126,9 @@ struct AttentionForward {
       const T sum = cuda::reduce_row<Tiles>(thread, state.sum[i], cuda::Sum{});
       if (!block.has_query(thread, i)) continue;
       const T factor = sum == 0 ? T{0} : 1 / sum;
-      visit_out(thread, block, first_chunk, i,
-                [&](int n, int j, T& value) { value = state.values[n].value[i][j] * factor; });
+      visit_out(thread, block, first_chunk, i, [&](int n, int j, Source& value) {
+        value = static_cast<Source>(state.values[n].value[i][j] * factor);
+      });
       if (first_chunk > 0 || !cuda::first_of_row<Tiles>(thread)) continue;
       const T reference = state.largest[i] == -cuda::infinity<T>() ? T{0} : state.largest[i];
       log_sum_exp[block.of.out_row(block.query(thread, i), block.head)] =
@@ -136,7 +140,7 @@ struct AttentionForward {
   template <class Visit>
   ATTUNE_DEVICE void visit_out(const cuda::Thread& thread, const Block& block, int first_chunk, int i,
                                Visit visit) const {
-    T* const row = out + block.of.out_row(block.query(thread, i), block.head) * in.v.d;
+    Source* const row = out + block.of.out_row(block.query(thread, i), block.head) * in.v.d;
     ATTUNE_UNROLL
     for (int n = 0; n < kValueTiles; ++n) {
       ATTUNE_UNROLL
@@ -149,12 +153,13 @@ struct AttentionForward {
 };
 
 // Weights without dropout from the scores and their logarithms. One block for a tile of queries of one head.
-template <class T, class Tiles>
+template <class Tiles>
 struct AttentionWeights {
+  using T = typename Tiles::Sum;
   static constexpr int kThreads = Tiles::kThreads;
   static constexpr size_t kShared = 2 * cuda::SharedTile<Tiles>::kBytes;
 
-  cuda::AttentionView<T> in;
+  cuda::AttentionView<Tiles> in;
   cuda::AttentionPass pass;
   const int32_t* query_offsets;
   const int32_t* key_offsets;
@@ -165,13 +170,13 @@ struct AttentionWeights {
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const cuda::TileOfSequence tile = tiles[thread.block() / in.heads];
-    const cuda::AttentionSequence<T> of(in, pass, tile, query_offsets, key_offsets);
+    const cuda::AttentionSequence<Tiles> of(in, pass, tile, query_offsets, key_offsets);
     const cuda::TileRange queries(tile.first, of.pairs.queries().end);
     const int head = static_cast<int>(thread.block() % in.heads);
     cuda::SharedTile<Tiles> q(thread), k(thread);
     const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
     for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
-      const cuda::AttentionBlockOf<T, Tiles> block{of, head, queries, {b, seen.end}};
+      const cuda::AttentionBlock<Tiles> block{of, head, queries, {b, seen.end}};
       k.forget();
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
@@ -193,9 +198,10 @@ struct AttentionWeights {
 }  // namespace
 
 void attention_forward(Cuda device, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp) {
-  cuda::for_attention_tiles(in, out.dtype(), [&]<class T, class Tiles>() {
+  cuda::for_attention_tiles(in, [&]<class Tiles>() {
+    using T = typename Tiles::Sum;
     const auto run = [&]<class Kernel>(std::type_identity<Kernel>) {
-      const cuda::AttentionCall<T> call(device, in);
+      const cuda::AttentionCall<Tiles> call(device, in);
       Tensor carried;
       for (const auto& pass : call.passes()) {
         cuda::launch(device, "attention",
@@ -203,19 +209,20 @@ void attention_forward(Cuda device, const AttentionInputs& in, const Tensor& out
                       .threads = Kernel::kThreads,
                       .shared_bytes = Kernel::kShared},
                      Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries,
-                            data_or_null<T>(carried), out.data<T>(), log_sum_exp.data<T>()});
+                            data_or_null<T>(carried), out.data<typename Tiles::Source>(), log_sum_exp.data<T>()});
         if (&pass != &call.passes().back()) carried = log_sum_exp.clone();
       }
     };
-    if (in.v.d <= cuda::kTile) return run(std::type_identity<AttentionForward<T, Tiles, 1>>());
-    run(std::type_identity<AttentionForward<T, Tiles, 2>>());
+    if (in.v.d <= cuda::kTile) return run(std::type_identity<AttentionForward<Tiles, 1>>());
+    run(std::type_identity<AttentionForward<Tiles, 2>>());
   });
 }
 
 void attention_weights(Cuda device, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights) {
-  cuda::for_attention_tiles(in, weights.dtype(), [&]<class T, class Tiles>() {
-    using Kernel = AttentionWeights<T, Tiles>;
-    const cuda::AttentionCall<T> call(device, in);
+  cuda::for_attention_tiles(in, [&]<class Tiles>() {
+    using T = typename Tiles::Sum;
+    using Kernel = AttentionWeights<Tiles>;
+    const cuda::AttentionCall<Tiles> call(device, in);
     for (const auto& pass : call.passes())
       cuda::launch(
           device, "attention_weights",

@@ -9,15 +9,16 @@
 namespace attune::cuda {
 
 /// What attention_backward() gets beside its inputs.
-template <class T>
+template <class Tiles>
 struct AttentionBackwardView {
-  AttentionView<T> in;
+  using T = typename Tiles::Sum;
+  AttentionView<Tiles> in;
   AttentionPass pass;
   const int32_t* query_offsets;
   const int32_t* key_offsets;
   const TileOfSequence* tiles;
   const T* log_sum_exp;
-  const T* d_out;
+  const typename Tiles::Source* d_out;
   const T* products;  // d_out . out of each row and head
 };
 
@@ -45,10 +46,10 @@ struct PairGradients {
 };
 
 /// `block` is a tile of queries against a tile of keys; the tiles get what products need.
-template <class T, class Tiles>
-ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const AttentionBackwardView<T>& view,
-                                                  const AttentionBlockOf<T, Tiles>& block,
-                                                  BackwardTiles<Tiles>& tiles) {
+template <class Tiles>
+ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const AttentionBackwardView<Tiles>& view,
+                                                  const AttentionBlock<Tiles>& block, BackwardTiles<Tiles>& tiles) {
+  using T = typename Tiles::Sum;
   PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
                               block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
   const bool plain = block.is_plain();

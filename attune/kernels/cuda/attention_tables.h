@@ -59,10 +59,11 @@ struct TableSums {
 };
 
 /// Block n works on tiles n, n + blocks, ... of all heads.
-template <class T, class Tiles>
+template <class Tiles>
 struct TableGradientKernel {
+  using T = typename Tiles::Sum;
   static constexpr int kThreads = Tiles::kThreads;
-  AttentionBackwardView<T> view;
+  AttentionBackwardView<Tiles> view;
   TableSums<T> keys, values, bias;
   int64_t jobs;
 
@@ -71,7 +72,7 @@ struct TableGradientKernel {
     for (int64_t job = thread.block(); job < jobs; job += thread.blocks()) {
       const int head = static_cast<int>(job % view.in.heads);
       const TileOfSequence tile = view.tiles[job / view.in.heads];
-      const AttentionSequence<T> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
+      const AttentionSequence<Tiles> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
       const TileRange queries(tile.first, of.pairs.queries().end);
       keys.clear_pairs(thread);
       values.clear_pairs(thread);
@@ -79,7 +80,7 @@ struct TableGradientKernel {
       tiles.forget_queries();
       const NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
       for (int b = seen.begin; b < seen.end; b += kTile)
-        add_pairs(thread, AttentionBlockOf<T, Tiles>{of, head, queries, {b, seen.end}}, tiles);
+        add_pairs(thread, AttentionBlock<Tiles>{of, head, queries, {b, seen.end}}, tiles);
       thread.barrier();
       add_rows(thread, of, head, queries);
       thread.barrier();
@@ -87,8 +88,7 @@ struct TableGradientKernel {
   }
 
  private:
-  ATTUNE_DEVICE void add_pairs(Thread& thread, const AttentionBlockOf<T, Tiles>& block,
-                               BackwardTiles<Tiles>& tiles) const {
+  ATTUNE_DEVICE void add_pairs(Thread& thread, const AttentionBlock<Tiles>& block, BackwardTiles<Tiles>& tiles) const {
     tiles.forget_keys();
     const PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
     const auto distance = [&](int r, int c) {
@@ -105,15 +105,17 @@ struct TableGradientKernel {
     add(values);
   }
 
-  ATTUNE_DEVICE void add_rows(const Thread& thread, const AttentionSequence<T>& of, int head,
+  ATTUNE_DEVICE void add_rows(const Thread& thread, const AttentionSequence<Tiles>& of, int head,
                               const TileRange& queries) const {
-    const AttentionView<T>& in = view.in;
+    const AttentionView<Tiles>& in = view.in;
     if (keys.sums != nullptr)
-      keys.add_rows(thread, queries.count, 0, in.q.d, in.terms.scale,
-                    [&](int r, int64_t c) { return in.q.at(of.query_row(queries.first + r), head)[c]; });
+      keys.add_rows(thread, queries.count, 0, in.q.d, in.terms.scale, [&](int r, int64_t c) {
+        return static_cast<T>(in.q.at(of.query_row(queries.first + r), head)[c]);
+      });
     if (values.sums != nullptr)
-      values.add_rows(thread, queries.count, 0, in.v.d, T{1},
-                      [&](int r, int64_t c) { return view.d_out[of.out_row(queries.first + r, head) * in.v.d + c]; });
+      values.add_rows(thread, queries.count, 0, in.v.d, T{1}, [&](int r, int64_t c) {
+        return static_cast<T>(view.d_out[of.out_row(queries.first + r, head) * in.v.d + c]);
+      });
     if (bias.sums != nullptr) bias.add_rows(thread, queries.count, head, 1, T{1}, [](int, int64_t) { return T{1}; });
   }
 };
@@ -132,9 +134,10 @@ struct AddTables {
 };
 
 /// The gradients of the tables of one attention_backward().
-template <class T, class Tiles>
+template <class Tiles>
 class TableGradients {
  public:
+  using T = typename Tiles::Sum;
   TableGradients(Cuda device, const AttentionInputs& in, const AttentionGradients& gradients)
       : device_(device),
         heads_(in.q.heads),
@@ -144,13 +147,13 @@ class TableGradients {
         bias_(device, gradients.d_distance_bias, blocks_) {}
 
   /// Adds what the pairs of view.pass contribute; view.tiles are `count` tiles of queries.
-  void add(const AttentionBackwardView<T>& view, int64_t count) {
+  void add(const AttentionBackwardView<Tiles>& view, int64_t count) {
     if (!keys_.gradient.defined() && !values_.gradient.defined() && !bias_.gradient.defined()) return;
     const int64_t jobs = count * heads_;
     launch(
         device_, "attention gradient of tables",
         {.blocks = std::min(jobs, blocks_), .threads = Tiles::kThreads, .shared_bytes = BackwardTiles<Tiles>::kBytes},
-        TableGradientKernel<T, Tiles>{view, keys_.view(), values_.view(), bias_.view(), jobs});
+        TableGradientKernel<Tiles>{view, keys_.view(), values_.view(), bias_.view(), jobs});
   }
   void write() {
     for (const Table* table : {&keys_, &values_, &bias_}) {

@@ -25,6 +25,7 @@ struct TilePart {
 /// Sixteen neighbours share a row. A thread has columns that are 16 apart: a quad of dropout's mask.
 template <class T>
 struct ScalarTiles {
+  using Source = T;  // of the inputs and of the results
   using Stored = T;  // in shared memory
   using Sum = T;
   static constexpr int kThreads = 256;
@@ -63,7 +64,7 @@ struct ScalarTiles {
   }
 
   ATTUNE_DEVICE static T exp(T x) { return std::exp(x); }
-  ATTUNE_DEVICE static void put(const SharedArray<T>& to, int64_t at, const Four<float>& x) {
+  ATTUNE_DEVICE static void put(const SharedArray<T>& to, int64_t at, const Four<Source>& x) {
     for (int n = 0; n < 4; ++n) to[at + n] = x.value[n];
   }
   ATTUNE_DEVICE static void put_row(const Thread& thread, const SharedArray<T>& to, int i, const T (&x)[kColumns]) {
@@ -72,7 +73,9 @@ struct ScalarTiles {
 };
 
 /// Four warps have 16 rows each, in the layout of mma.m16n8k16: four neighbours share a row.
+template <class From>
 struct TensorTiles {
+  using Source = From;  // float or bfloat16
   using Stored = bfloat16;
   using Sum = float;
   static constexpr int kThreads = 128;
@@ -115,9 +118,13 @@ struct TensorTiles {
 #endif
   }
 
-  ATTUNE_DEVICE static void put(const SharedArray<bfloat16>& to, int64_t at, const Four<float>& x) {
+  ATTUNE_DEVICE static void put(const SharedArray<bfloat16>& to, int64_t at, const Four<Source>& x) {
 #ifdef __CUDACC__
-    *reinterpret_cast<uint2*>(&to[at]) = {rounded(x.value[0], x.value[1]), rounded(x.value[2], x.value[3])};
+    if constexpr (std::is_same_v<Source, bfloat16>) {
+      write_four(&to[at], 0, x);
+    } else {
+      *reinterpret_cast<uint2*>(&to[at]) = {rounded(x.value[0], x.value[1]), rounded(x.value[2], x.value[3])};
+    }
 #else
     for (int n = 0; n < 4; ++n) to[at + n] = static_cast<bfloat16>(x.value[n]);
 #endif
@@ -243,8 +250,7 @@ class SharedTile {
     if (chunk == chunk_) return;
     chunk_ = chunk;
     const int first = chunk * kTile, width = width_of(d, chunk);
-    if constexpr (sizeof(*row_of(0)) == sizeof(float))
-      if (aligned && width == kTile) return load_fours(thread, rows, first, row_of);
+    if (aligned && width == kTile) return load_fours(thread, rows, first, row_of);
     const int filled = (width + Tiles::kDepth - 1) / Tiles::kDepth * Tiles::kDepth;
     thread.barrier();  // nobody reads what was here
     for (int e = thread.index(); e < kTile * kTile; e += thread.count()) {
@@ -271,7 +277,7 @@ class SharedTile {
   template <class RowOf>
   ATTUNE_DEVICE void load_fours(Thread& thread, int rows, int first, RowOf row_of) {
     constexpr int kFours = kTile / 4, kRounds = kTile * kFours / Tiles::kThreads;
-    Four<float> x[kRounds] = {};
+    Four<typename Tiles::Source> x[kRounds] = {};
     ATTUNE_UNROLL
     for (int n = 0; n < kRounds; ++n) {  // all reads are on their way before the first is waited for
       const int e = thread.index() + n * Tiles::kThreads, r = e / kFours;
@@ -296,7 +302,8 @@ template <class Tiles>
 ATTUNE_DEVICE void multiply_part(Thread& thread, const TilePart<Tiles>& part, SharedTile<Tiles>& room,
                                  const SharedTile<Tiles>& b, int depth, TilePart<Tiles>& sum) {
 #ifdef __CUDACC__
-  if constexpr (std::is_same_v<Tiles, TensorTiles>) {  // a thread has what its own product needs
+  if constexpr (!std::is_same_v<typename Tiles::Stored,
+                                typename Tiles::Sum>) {  // a thread has what its own product needs
     ATTUNE_UNROLL
     for (int first = 0; first < kTile; first += Tiles::kDepth)
       if (first < depth) Tiles::template multiply_by<false>(thread, Tiles::left(part, first), b.data(), first, sum);

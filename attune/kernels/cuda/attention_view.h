@@ -9,15 +9,11 @@
 #include "attune/kernels/cuda/attention_pairs.h"
 #include "attune/kernels/cuda/attention_terms.h"
 #include "attune/kernels/cuda/dropout_bits.h"
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/tables.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune::cuda {
-
-/// Whether every fourth number of rows of `row` numbers begins at a multiple of 16 bytes.
-ATTUNE_HOST_DEVICE bool is_aligned(const void* first, int64_t row) {
-  return reinterpret_cast<uintptr_t>(first) % 16 == 0 && row % 4 == 0;
-}
 
 /// The heads of HeadColumns: head h of row r begins at first + r * row + h * d.
 template <class T>
@@ -25,24 +21,24 @@ struct HeadsView {
   T* first;
   int64_t row;
   int d;
-  bool aligned;  // heads too
+  bool aligned;  // each head of each row can be read in fours
 
   HeadsView(const HeadColumns& part)  // NOLINT: the same in another form
       : first(part.x.data<T>() + part.column),
         row(part.x.size(1)),
         d(static_cast<int>(part.d)),
-        aligned(is_aligned(first, row) && d % 4 == 0) {}
+        aligned(has_fours(first) && row % 4 == 0 && d % 4 == 0) {}
   ATTUNE_DEVICE T* at(int64_t r, int head) const { return first + r * row + int64_t{head} * d; }
 };
 
 /// AttentionInputs without offsets.
-template <class T>
+template <class Tiles>
 struct AttentionView {
-  HeadsView<T> q, k, v;
+  HeadsView<typename Tiles::Source> q, k, v;
   int heads, group;                   // query heads, and those that share a key head
   const uint8_t* mask;                // or null
   int64_t mask_sequence, mask_query;  // from one to the next
-  AttentionTerms<T> terms;
+  AttentionTerms<typename Tiles::Sum> terms;
   DropoutBits dropout;
 
   ATTUNE_DEVICE bool masked(int sequence, int query, int key) const {
@@ -51,9 +47,10 @@ struct AttentionView {
 };
 
 /// AttentionInputs in the memory of the device, with the passes over them.
-template <class T>
+template <class Tiles>
 class AttentionCall {
  public:
+  using T = typename Tiles::Sum;
   struct Pass {
     AttentionPass pass;
     const TileOfSequence* queries;
@@ -90,13 +87,13 @@ class AttentionCall {
     }
   }
 
-  const AttentionView<T>& view() const { return view_; }
+  const AttentionView<Tiles>& view() const { return view_; }
   const int32_t* query_offsets() const { return query_offsets_; }
   const int32_t* key_offsets() const { return key_offsets_; }
   const std::vector<Pass>& passes() const { return passes_; }
 
  private:
-  static AttentionView<T> view_of(const AttentionInputs& in, const Tensor& slopes) {
+  static AttentionView<Tiles> view_of(const AttentionInputs& in, const Tensor& slopes) {
     const bool masked = in.mask.defined();
     return {.q = in.q,
             .k = in.k,
@@ -119,7 +116,7 @@ class AttentionCall {
   Tensor tables_;  // offsets and tiles of all passes, in one copy to the device
   const int32_t* query_offsets_ = nullptr;
   const int32_t* key_offsets_ = nullptr;
-  AttentionView<T> view_;
+  AttentionView<Tiles> view_;
   std::vector<Pass> passes_;
 };
 
