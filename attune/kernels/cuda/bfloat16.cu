@@ -14,7 +14,10 @@ struct Round {
   bool has_fours() const { return cuda::has_fours(x) && cuda::has_fours(y); }
   ATTUNE_DEVICE void fours(int64_t i) const {
     const cuda::Four<From> from = cuda::read_four(x, i);
-    cuda::write_four(y, i, {{To(from.value[0]), To(from.value[1]), To(from.value[2]), To(from.value[3])}});
+    cuda::Four<To> to;
+    ATTUNE_UNROLL
+    for (int n = 0; n < 4; ++n) to.value[n] = To(from.value[n]);
+    cuda::write_four(y, i, to);
   }
 };
 

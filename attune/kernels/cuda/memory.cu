@@ -1,5 +1,6 @@
 #include "attune/tensor/memory.h"
 
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/for_dtype.h"
 
@@ -18,6 +19,14 @@ struct Convert {
   const From* from;
   To* to;
   ATTUNE_DEVICE void operator()(int64_t i) const { to[i] = static_cast<To>(from[i]); }
+  bool has_fours() const { return cuda::has_fours(from) && cuda::has_fours(to); }
+  ATTUNE_DEVICE void fours(int64_t i) const {
+    const cuda::Four<From> x = cuda::read_four(from, i);
+    cuda::Four<To> y;
+    ATTUNE_UNROLL
+    for (int n = 0; n < 4; ++n) y.value[n] = static_cast<To>(x.value[n]);
+    cuda::write_four(to, i, y);
+  }
 };
 
 template <class T>
@@ -36,6 +45,14 @@ struct Add {
   T* accumulator;
   const T* x;
   ATTUNE_DEVICE void operator()(int64_t i) const { accumulator[i] += x[i]; }
+  bool has_fours() const { return cuda::has_fours(accumulator) && cuda::has_fours(x); }
+  ATTUNE_DEVICE void fours(int64_t i) const {
+    cuda::Four<T> sum = cuda::read_four<T>(accumulator, i);
+    const cuda::Four<T> added = cuda::read_four(x, i);
+    ATTUNE_UNROLL
+    for (int n = 0; n < 4; ++n) sum.value[n] += added.value[n];
+    cuda::write_four(accumulator, i, sum);
+  }
 };
 
 template <class T>
