@@ -7,6 +7,7 @@
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
@@ -19,9 +20,9 @@ uint64_t next_order() {
   return ++counter;
 }
 
-// Keeps the first gradient as it is. Adds a second one in place only if nobody else holds the memory of the first, and
-// never in bfloat16, since sums in bfloat16 would lose small terms. A gradient of one number may be on another device:
-// that of a loss may be on the CPU.
+// Keeps the first gradient as it is. Adds a second one in place, in the memory of one of the two that nobody else
+// holds, and never in bfloat16, since sums in bfloat16 would lose small terms. A gradient of one number may be on
+// another device: that of a loss may be on the CPU.
 void accumulate(GradientNode& node, Tensor gradient) {
   if (gradient.numel() != node.shape.numel())
     fail<ShapeError>("backward: gradient {} does not fit the output {} of {}", gradient.shape().text(),
@@ -33,8 +34,10 @@ void accumulate(GradientNode& node, Tensor gradient) {
   const ProfileScope scope("gradient accumulation");
   if (gradient.dtype() == DType::bf16) gradient = gradient.to(DType::f32);
   if (node.gradient.dtype() == DType::bf16) node.gradient = node.gradient.to(DType::f32);
-  if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
   if (gradient.numel() == 1) gradient = gradient.to(node.gradient.device());
+  gradient = gradient.reshape({node.shape.begin(), node.shape.end()}).detach();
+  if (node.gradient.shared_by() > 1 && gradient.shared_by() == 1) std::swap(node.gradient, gradient);
+  if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
   add_in_place(node.gradient, gradient);
 }
 
