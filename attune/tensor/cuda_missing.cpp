@@ -37,6 +37,11 @@ int64_t free_bytes_of(Cuda device) {
   return 0;
 }
 
+int64_t peak_bytes_of(Cuda device) {
+  check_usable(device);
+  return 0;
+}
+
 CudaIdentity identity_of(Cuda device) {
   check_usable(device);
   return {};

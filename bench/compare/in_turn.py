@@ -26,8 +26,14 @@ PYTORCH = {
     "pytorch-tuned": [],
     "pytorch-bf16": ["--precision", "bfloat16"],
     "pytorch-compiled": ["--compile"],
+    "pytorch-compiled-bf16": ["--compile", "--precision", "bfloat16"],
 }
 CONTENDERS = ("attune", "pytorch", "pytorch-tuned")  # where nothing else is said
+# Of a training step, by --device. What pytorch-tuned sets says nothing about a GPU.
+TRAINING = {
+    "cpu": (*ATTUNE, "pytorch", "pytorch-tuned", "pytorch-bf16", "pytorch-compiled"),
+    "cuda": (*ATTUNE, "pytorch", "pytorch-bf16", "pytorch-compiled", "pytorch-compiled-bf16"),
+}
 TIMEOUT_S = 3600
 
 # MKL keeps its AVX-512 code from a processor that is not Intel's. This answers its question with yes.
@@ -104,11 +110,20 @@ def result_of(contender: str, output: str, rate_name: str) -> dict:
     raise Failure(f'{contender}: expected a JSON object with "{rate_name}", found {output.strip()[:80]!r}')
 
 
+def with_memory_of(device: str, result: dict) -> dict:
+    """On a GPU its memory counts in place of the process's; there is none where a program does not tell it."""
+    if device == "cpu":
+        return result
+    kept = {key: value for key, value in result.items() if key not in ("peak_memory_mb", "import_memory_mb")}
+    peak = result.get("peak_device_memory_mb")
+    return kept if peak is None else kept | {"peak_memory_mb": peak}
+
+
 def environments(o: argparse.Namespace, folder: Path) -> dict[str, dict[str, str]]:
     """What each contender finds in its environment; `folder` is for what it refers to."""
     threads = {"OMP_NUM_THREADS": str(o.threads)}
     tuned = {**threads, "GLIBC_TUNABLES": GLIBC_TUNABLES}
-    with_settings = [c for c in o.contenders if c in PYTORCH and c != "pytorch"]
+    with_settings = [c for c in o.contenders if c in PYTORCH and c != "pytorch" and o.device == "cpu"]
     if with_settings and platform.machine() == "x86_64":
         source, library = folder / "mkl_shim.c", folder / "mkl_shim.so"
         source.write_text(MKL_SHIM, encoding="utf-8")
@@ -207,23 +222,27 @@ def summarise(results: dict[str, list[dict]], rate_name: str) -> dict:
 
 
 def table(summary: dict, rate_name: str) -> list[str]:
-    def cell(value, width: int) -> str:
-        return f"{'-' if value is None else format(value, '.0f'):>{width}}"
+    def cell(value, width: int, digits: int = 0) -> str:
+        return f"{'-' if value is None else format(value, f'.{digits}f'):>{width}}"
 
+    wide = max([16, *map(len, summary["contenders"])])
+    wide_pair = max([30, *map(len, summary["ratios"])])
     titles = ("median", "min", "max", "ms/step", "peak MB", "import MB")
-    lines = [f"{'':16} " + " ".join(f"{title:>9}" for title in titles)]
+    lines = [f"{'':{wide}} " + " ".join(f"{title:>9}" for title in titles)]
     for c, row in summary["contenders"].items():
         rate = row[rate_name]
-        values = (rate["median"], rate["min"], rate["max"])
-        values += (row["median_ms_per_step"], row["peak_memory_mb"], row["import_memory_mb"])
-        lines.append(f"{c:16} " + " ".join(cell(v, 9) for v in values))
+        ms = row["median_ms_per_step"]
+        cells = [cell(rate[key], 9) for key in ("median", "min", "max")]
+        cells += [cell(ms, 9, 1 if ms is not None and ms < 100 else 0)]
+        cells += [cell(row[key], 9) for key in ("peak_memory_mb", "import_memory_mb")]
+        lines.append(f"{c:{wide}} " + " ".join(cells))
     for pair, ratio in summary["ratios"].items():
         if not ratio:
             continue
         pairs = " ".join(f"{r:.2f}" for r in ratio["pairs"])
         memory, work = (summary[key].get(pair) for key in ("memory_ratios", "work_memory_ratios"))
         of_memory = f"peak memory {memory['median']:.2f}, without imports {work['median']:.2f}" if memory else ""
-        lines.append(f"{pair:30} speed {ratio['median']:5.2f}   {of_memory:39}  speed by round: {pairs}")
+        lines.append(f"{pair:{wide_pair}} speed {ratio['median']:5.2f}   {of_memory:39}  speed by round: {pairs}")
     counts = {c: row["parameters"] for c, row in summary["contenders"].items() if row["parameters"] is not None}
     if len(set(counts.values())) > 1:
         numbers = ", ".join(f"{c} {n:.0f}" for c, n in counts.items())
@@ -234,7 +253,8 @@ def table(summary: dict, rate_name: str) -> list[str]:
 def add_options(
     p: argparse.ArgumentParser, contenders: Iterable[str] = CONTENDERS, thread_counts: str | None = None
 ) -> None:
-    """`thread_counts`: of a comparison that is made with several."""
+    """`thread_counts`: of a comparison that is made with several. Without add_device() the CPU computes."""
+    p.set_defaults(device="cpu")
     p.add_argument("--attune", default="build/release/attune", help="the binary")
     p.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
     p.add_argument("--contenders", default=",".join(contenders), help="in the order of a round, ratios to the first")
@@ -243,6 +263,16 @@ def add_options(
     else:
         p.add_argument("--threads", default=thread_counts, help="one setting after the other, with commas")
     p.add_argument("--json", action="store_true", help="print everything measured as one JSON object")
+
+
+def add_device(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the training steps are computed")
+
+
+def training_contenders(o: argparse.Namespace) -> tuple[str, ...]:
+    """Those of o.device; all of them are taken where none was named."""
+    o.contenders = o.contenders or ",".join(TRAINING[o.device])
+    return TRAINING[o.device]
 
 
 def check_at_least_1(p: argparse.ArgumentParser, options: argparse.Namespace, names: tuple[str, ...]) -> None:

@@ -271,7 +271,7 @@ def measure(o: argparse.Namespace) -> dict:
 
 def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.set_defaults(seed=1, compile=False, precision="float32")
+    p.set_defaults(seed=1, compile=False, precision="float32", device="cpu")
     return parse_decoding_options(p)
 
 

@@ -8,12 +8,12 @@ AdamW. Prints one line of JSON.
 import argparse
 import statistics
 import sys
-import time
 
 import torch
 
+from in_turn import add_device
 from pytorch_gpt import Gpt, GptConfig, adamw
-from pytorch_program import add_program_options, autocast, check_model_options, peak_memory_mb, run_program, set_up
+from pytorch_program import StepClock, add_program_options, autocast, check_model_options, memory, run_program, set_up
 
 DIFFERENT_BATCHES = 8
 
@@ -21,30 +21,30 @@ DIFFERENT_BATCHES = 8
 def measure(o: argparse.Namespace) -> dict:
     result = set_up(o)
     config = GptConfig(o.vocab, o.d_model, o.heads, o.layers, o.context, bias=True, gelu="tanh")
-    model = Gpt(config).train()
+    model = Gpt(config).train().to(o.device)
     run = torch.compile(model) if o.compile else model
     optimizer = adamw(model, 1e-4, betas=(0.9, 0.95))
-    text = torch.randint(o.vocab, (DIFFERENT_BATCHES, o.batch, o.context + 1))
-    seconds, losses = [], []
+    text = torch.randint(o.vocab, (DIFFERENT_BATCHES, o.batch, o.context + 1)).to(o.device)
+    losses, clock = [], StepClock(o.device)
+    clock.mark()
     for step in range(o.warmup + o.steps):
         ids = text[step % DIFFERENT_BATCHES]
-        start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with autocast(o):
             loss = run(ids[:, :-1], ids[:, 1:])
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
-        seconds.append(time.perf_counter() - start)
-    median = statistics.median(seconds[o.warmup :])
+        losses.append(loss.detach())
+        clock.mark()
+    median = statistics.median(clock.seconds()[o.warmup :])
     return result | {
         "steps": o.steps,
         "parameters": sum(p.numel() for p in model.parameters()),
         "median_ms_per_step": 1e3 * median,
         "tokens_per_s": o.batch * o.context / median,
-        "peak_memory_mb": peak_memory_mb(),
-        "loss_first": losses[0],
-        "loss_last": losses[-1],
+        **memory(o.device),
+        "loss_first": losses[0].item(),
+        "loss_last": losses[-1].item(),
     }
 
 
@@ -59,6 +59,7 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--steps", type=int, default=5, help="timed ones")
     p.add_argument("--warmup", type=int, default=2, help="steps before the timed ones")
     add_program_options(p)
+    add_device(p)
     o = p.parse_args()
     check_model_options(p, o, ("vocab", "d_model", "heads", "layers", "context", "batch", "steps"))
     if o.warmup < 0:

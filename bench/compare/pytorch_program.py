@@ -1,8 +1,10 @@
 """What the PyTorch programs here have in common: options, start, what they measure of themselves, how they end."""
 
 import argparse
+import itertools
 import json
 import sys
+import time
 from typing import Callable
 
 import torch
@@ -12,6 +14,8 @@ from in_turn import own_peak_memory_mb as peak_memory_mb
 
 
 def add_program_options(p: argparse.ArgumentParser) -> None:
+    """Without add_device() the CPU computes."""
+    p.set_defaults(device="cpu")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--compile", action="store_true", help="through torch.compile")
@@ -29,9 +33,14 @@ def set_up(options: argparse.Namespace) -> dict:
     """Sets threads and seed; what a result says of every run, the memory that torch alone takes among it."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
+    torch.set_float32_matmul_precision("highest")  # no TF32, which Attune does not use either
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device cuda: torch finds no GPU")
     return {
         "program": "pytorch",
         "torch": torch.__version__,
+        "device": options.device,
+        "device_name": torch.cuda.get_device_name() if options.device == "cuda" else None,
         "threads": options.threads,
         "compiled": options.compile,
         "precision": options.precision,
@@ -41,7 +50,40 @@ def set_up(options: argparse.Namespace) -> dict:
 
 def autocast(options: argparse.Namespace) -> torch.autocast:
     """For forward and loss; parameters, gradients and the optimizer stay in float32."""
-    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "bfloat16")
+    return torch.autocast(options.device, dtype=torch.bfloat16, enabled=options.precision == "bfloat16")
+
+
+class StepClock:
+    """The seconds of steps that follow each other: mark() stands before the first and behind each.
+
+    On a GPU the marks are events between the kernels of two steps. The host does not wait for them before the end, so
+    that it can start the next step while the GPU computes this one.
+    """
+
+    def __init__(self, device: str):
+        self.on_gpu, self.marks = device == "cuda", []
+
+    def mark(self) -> None:
+        if self.on_gpu:
+            self.marks.append(torch.cuda.Event(enable_timing=True))
+            self.marks[-1].record()
+        else:
+            self.marks.append(time.perf_counter())
+
+    def seconds(self) -> list[float]:
+        """Of each step."""
+        if self.on_gpu:
+            torch.cuda.synchronize()
+            return [1e-3 * start.elapsed_time(end) for start, end in itertools.pairwise(self.marks)]
+        return [end - start for start, end in itertools.pairwise(self.marks)]
+
+
+def memory(device: str) -> dict:
+    """The peak so far; on a GPU also that of the tensors there."""
+    result = {"peak_memory_mb": peak_memory_mb()}
+    if device == "cuda":
+        result["peak_device_memory_mb"] = torch.cuda.max_memory_allocated() / 2**20
+    return result
 
 
 def run_program(

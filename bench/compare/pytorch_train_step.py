@@ -10,10 +10,10 @@ import itertools
 import json
 import statistics
 import sys
-import time
 from pathlib import Path
 
-from pytorch_program import add_program_options, check_model_options, peak_memory_mb, run_program, set_up
+from in_turn import add_device
+from pytorch_program import StepClock, add_program_options, check_model_options, memory, run_program, set_up
 from pytorch_transformer import EOS, PAD, Batch, Step, Transformer, adam, add_model_options, make_batch
 
 
@@ -56,16 +56,17 @@ def read_batches(path: Path, vocab: int) -> list[Batch]:
 
 def measure(options: argparse.Namespace) -> dict:
     result = set_up(options)
-    batches = read_batches(options.batches, options.vocab)
+    batches = [batch.to(options.device) for batch in read_batches(options.batches, options.vocab)]
     max_length = max(max(b.source.shape[1], b.labels.shape[1]) for b in batches)
-    model = Transformer(options, max_length).train()
+    model = Transformer(options, max_length).train().to(options.device)
     step = Step(options, model, adam(model, options, epsilon=1e-9) if options.optimizer == "adam" else None)
-    losses, seconds, used = [], [], []
-    for batch in itertools.islice(itertools.cycle(batches), options.warmup + options.steps):
-        start = time.perf_counter()
+    losses, used = [], list(itertools.islice(itertools.cycle(batches), options.warmup + options.steps))
+    clock = StepClock(options.device)
+    clock.mark()
+    for batch in used:
         losses.append(step(batch))
-        seconds.append(time.perf_counter() - start)
-        used.append(batch)
+        clock.mark()
+    seconds, losses = clock.seconds(), [loss.item() for loss in losses]
     if options.jsonl:
         rows = [
             {"step": i, "ms": 1e3 * s, "loss": l, "source_tokens": b.source_tokens, "target_tokens": b.target_tokens}
@@ -82,7 +83,7 @@ def measure(options: argparse.Namespace) -> dict:
         "target_tokens_per_s": statistics.median(b.target_tokens / s for b, s in zip(used, seconds)),
         "source_tokens_per_s": statistics.median(b.source_tokens / s for b, s in zip(used, seconds)),
         "padding_share": 1 - tokens / positions,
-        "peak_memory_mb": peak_memory_mb(),
+        **memory(options.device),
         "loss_first": losses[0],
         "loss_last": losses[-1],
     }
@@ -95,6 +96,7 @@ def parse_options() -> argparse.Namespace:
     add_model_options(p)
     p.add_argument("--optimizer", choices=["adam", "none"], default="adam")
     add_program_options(p)
+    add_device(p)
     p.add_argument("--steps", type=int, default=10, help="timed ones")
     p.add_argument("--warmup", type=int, default=3, help="steps before the timed ones")
     p.add_argument("--jsonl", type=Path, help="write one line for each step here, warm-up included")

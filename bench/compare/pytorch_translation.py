@@ -96,7 +96,7 @@ def train(o: argparse.Namespace, model: nn.Module, pairs: list[Pair]) -> dict:
         batch = make_batch([s for s, _ in chosen], [t for _, t in chosen])
         for group in step.optimizer.param_groups:
             group["lr"] = learning_rate(o, number)
-        loss = step(batch)
+        loss = step(batch).item()
         seconds += time.perf_counter() - start
         loss_sum, labels = loss_sum + loss * batch.target_tokens, labels + batch.target_tokens
         tokens += batch.target_tokens

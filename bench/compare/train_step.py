@@ -11,6 +11,7 @@ from in_turn import (
     ATTUNE,
     PYTORCH,
     Failure,
+    add_device,
     add_options,
     check_at_least_1,
     check_options,
@@ -21,6 +22,8 @@ from in_turn import (
     run,
     summarise,
     table,
+    training_contenders,
+    with_memory_of,
 )
 
 RATE = "target_tokens_per_s"
@@ -63,13 +66,13 @@ def write_batches(o: argparse.Namespace, folder: Path) -> Path:
 def attune_command(o: argparse.Namespace, contender: str, batches: Path) -> list[str]:
     size = ["--steps", str(o.steps), "--warmup", str(o.warmup), "--threads", str(o.threads), "--json"]
     settings = [*attune_settings(MODELS[o.model]), *ATTUNE[contender]]
-    return [o.attune, "bench", "train", *settings, "--batches", str(batches), *size]
+    return [o.attune, "bench", "train", *settings, "--batches", str(batches), "--device", o.device, *size]
 
 
 def pytorch_command(o: argparse.Namespace, contender: str, batches: Path) -> list[str]:
     script = str(Path(__file__).with_name("pytorch_train_step.py"))
     model = [word for name, value in MODELS[o.model].items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    size = ["--steps", str(o.steps), "--warmup", str(o.warmup), "--threads", str(o.threads)]
+    size = ["--steps", str(o.steps), "--warmup", str(o.warmup), "--threads", str(o.threads), "--device", o.device]
     return [o.python, script, *model, "--tied", "--batches", str(batches), *size, *PYTORCH[contender]]
 
 
@@ -81,7 +84,8 @@ def measure(o: argparse.Namespace, folder: Path) -> dict[str, list[dict]]:
 
     def one(contender: str, _round: int) -> dict:
         command = attune_command if contender in ATTUNE else pytorch_command
-        return result_of(contender, run(command(o, contender, batches), environment[contender]).output, RATE)
+        finished = run(command(o, contender, batches), environment[contender])
+        return with_memory_of(o.device, result_of(contender, finished.output, RATE))
 
     return in_turn(o, RATE, "target tokens/s", one)
 
@@ -89,7 +93,8 @@ def measure(o: argparse.Namespace, folder: Path) -> dict[str, list[dict]]:
 def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--model", choices=sorted(MODELS), default="base")
-    add_options(p, (*ATTUNE, *PYTORCH))
+    add_options(p, ())
+    add_device(p)
     p.add_argument("--source", type=Path, help="text of the batches, with --target; otherwise they are random")
     p.add_argument("--target", type=Path, help="its translation, line by line")
     p.add_argument("--batches", type=Path, help="a batch file in place of text")
@@ -105,20 +110,22 @@ def parse_options() -> argparse.Namespace:
         file = getattr(options, name)
         if file is not None and not file.is_file():
             p.error(f"--{name} {file}: no such file")
-    check_options(p, options, needs_attune=options.batches is None)
+    known = training_contenders(options)
+    check_options(p, options, needs_attune=options.batches is None, known=known)
     return options
 
 
 def main() -> int:
     o = parse_options()
-    settings = {"model": o.model, "threads": o.threads, "steps": o.steps, "warmup": o.warmup, "rounds": o.rounds}
+    settings = {"model": o.model, "device": o.device, "threads": o.threads, "steps": o.steps, "warmup": o.warmup}
+    settings["rounds"] = o.rounds
     try:
         with tempfile.TemporaryDirectory() as folder:
             summary = {**settings, **summarise(measure(o, Path(folder)), RATE)}
     except Failure as failure:
         print(f"train_step: {failure}", file=sys.stderr)
         return 1
-    title = f"model {o.model}, {o.threads} threads, {o.rounds} rounds, target tokens/s"
+    title = f"model {o.model}, {o.device}, {o.threads} threads, {o.rounds} rounds, target tokens/s"
     print(json.dumps(summary, indent=2) if o.json else "\n".join([title, *table(summary, RATE)]))
     return 0
 

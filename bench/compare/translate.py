@@ -93,7 +93,7 @@ class Comparison:
         self.o, self.folder = o, folder
         self.models: dict[str, Path] = {}
         self.make_models()
-        self.environment = environments(argparse.Namespace(threads=1, contenders=o.contenders), folder)
+        self.environment = environments(argparse.Namespace(threads=1, device="cpu", contenders=o.contenders), folder)
         self.texts = {batch: self.text(batch) for batch in o.batch_sizes}
 
     def make_models(self) -> None:

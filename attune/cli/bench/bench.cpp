@@ -29,6 +29,7 @@
 #include "attune/models/presets.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/layer_stack.h"
+#include "attune/tensor/cuda_memory.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {
@@ -180,6 +181,8 @@ int bench_train(const Options& o) {
                  {"reserved_tensor_memory_mb", megabytes(allocator_statistics().bytes_reserved)},
                  {"loss_first", measured.loss_first},
                  {"loss_last", measured.loss_last}});
+  if (device.kind() == Device::Kind::cuda)
+    result["peak_device_memory_mb"] = megabytes(peak_bytes_of(Cuda{device.index()}));
   const Json profile = o.profile ? profile_json(measured.operations, o.steps, peak_gflops) : Json();
   if (o.profile && o.json) result["profile"] = profile;
   if (!o.trace.empty()) write_file(o.trace, trace_json(measured.last_step).dump() + "\n");

@@ -58,6 +58,11 @@ int64_t free_bytes_of(Cuda device) {
   return static_cast<int64_t>(cuda::memory_of(device).free);
 }
 
+int64_t peak_bytes_of(Cuda device) {
+  cuda::check_device(device);
+  return static_cast<int64_t>(cuda::memory_of(device).peak);
+}
+
 CudaScope::CudaScope(Cuda device) : before_(cuda::use(device)) {}
 CudaScope::~CudaScope() {
   cuda::use_again(before_);

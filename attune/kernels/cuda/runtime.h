@@ -66,6 +66,7 @@ void synchronize(Cuda device);
 struct DeviceMemory {
   size_t free;   // bytes, those included that were given back and are kept for later requests
   size_t total;  // bytes
+  size_t peak;   // bytes that this process had in use at most
 };
 DeviceMemory memory_of(Cuda device);
 

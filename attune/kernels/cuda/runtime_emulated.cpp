@@ -247,7 +247,7 @@ void synchronize(Cuda device) {
 }
 
 DeviceMemory memory_of(Cuda) {
-  return {kMostBytes, kMostBytes};
+  return {kMostBytes, kMostBytes, plain_memory().size()};
 }
 void* stream_of(Cuda) {
   return nullptr;

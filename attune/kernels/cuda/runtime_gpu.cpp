@@ -110,16 +110,18 @@ bool is_in_use(int index) {
   return state != nullptr && state(index, &flags, &active) == 0 && active != 0;
 }
 
-// Free bytes of the device, those included that its pool holds for later requests.
+// Free bytes include those that the pool of the device holds for later requests; all tensors are in that pool.
 DeviceMemory memory_with_pool(Cuda device) {
   DeviceMemory memory{};
   check(device, "asking for free memory", cudaMemGetInfo(&memory.free, &memory.total));
   cudaMemPool_t pool = nullptr;
-  uint64_t held = 0, used = 0;
+  uint64_t held = 0, used = 0, peak = 0;
   check(device, "asking for the memory pool", cudaDeviceGetDefaultMemPool(&pool, device.index));
   check(device, "asking for the memory pool", cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &held));
   check(device, "asking for the memory pool", cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  check(device, "asking for the memory pool", cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &peak));
   memory.free += held - used;
+  memory.peak = peak;
   return memory;
 }
 
