@@ -55,23 +55,44 @@ struct AttentionBlock {
   ATTUNE_DEVICE bool has_key(const Thread& thread, int j) const { return Tiles::column(thread, j) < keys.count; }
   ATTUNE_DEVICE int key_head() const { return head / of.in.group; }
 
+  // Where rows r of the tiles of queries and of keys begin.
+  ATTUNE_DEVICE auto rows_of_q() const {
+    return [this](int r) { return of.in.q.at(of.query_row(queries.first + r), head); };
+  }
+  ATTUNE_DEVICE auto rows_of_k() const {
+    return [this](int r) { return of.in.k.at(of.key_row(keys.first + r), key_head()); };
+  }
+  ATTUNE_DEVICE auto rows_of_v() const {
+    return [this](int r) { return of.in.v.at(of.key_row(keys.first + r), key_head()); };
+  }
+  // Of x [rows of out, d_v].
+  ATTUNE_DEVICE auto rows_of_out(const Source* x) const {
+    return [this, x](int r) { return x + of.out_row(queries.first + r, head) * of.in.v.d; };
+  }
+
   ATTUNE_DEVICE void load_q(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, queries.count, of.in.q.d, chunk, of.in.q.aligned,
-              [&](int r) { return of.in.q.at(of.query_row(queries.first + r), head); });
+    tile.load(thread, queries.count, of.in.q.d, chunk, of.in.q.aligned, rows_of_q());
   }
   ATTUNE_DEVICE void load_k(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.k.d, chunk, of.in.k.aligned,
-              [&](int r) { return of.in.k.at(of.key_row(keys.first + r), key_head()); });
+    tile.load(thread, keys.count, of.in.k.d, chunk, of.in.k.aligned, rows_of_k());
   }
   ATTUNE_DEVICE void load_v(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.v.d, chunk, of.in.v.aligned,
-              [&](int r) { return of.in.v.at(of.key_row(keys.first + r), key_head()); });
+    tile.load(thread, keys.count, of.in.v.d, chunk, of.in.v.aligned, rows_of_v());
   }
-  /// From x [rows of out, d_v].
   ATTUNE_DEVICE void load_out(Thread& thread, const Source* x, int chunk, SharedTile<Tiles>& tile) const {
-    const int d = of.in.v.d;
-    tile.load(thread, queries.count, d, chunk, has_fours(x) && d % 4 == 0,
-              [&](int r) { return x + of.out_row(queries.first + r, head) * d; });
+    tile.load(thread, queries.count, of.in.v.d, chunk, is_aligned(x, of.in.v.d), rows_of_out(x));
+  }
+
+  /// Starts to read the tiles of keys and values, see SharedTile::start().
+  ATTUNE_DEVICE void start_keys(const Thread& thread, SharedTile<Tiles>& k, SharedTile<Tiles>& v) const {
+    k.start(thread, keys.count, of.in.k.d, of.in.k.aligned, rows_of_k());
+    v.start(thread, keys.count, of.in.v.d, of.in.v.aligned, rows_of_v());
+  }
+  /// The same of queries and of x [rows of out, d_v].
+  ATTUNE_DEVICE void start_queries(const Thread& thread, const Source* x, SharedTile<Tiles>& q,
+                                   SharedTile<Tiles>& out) const {
+    q.start(thread, queries.count, of.in.q.d, of.in.q.aligned, rows_of_q());
+    out.start(thread, queries.count, of.in.v.d, is_aligned(x, of.in.v.d), rows_of_out(x));
   }
 
   /// part(query, key) += the sum over c of tile[query][c] * table[distance of the key][first + c]; tile has `width`
@@ -192,6 +213,14 @@ struct AttentionBlock {
     return row;
   }
 };
+
+/// The rows of two tiles change: waits for those that were started.
+template <class Tiles>
+ATTUNE_DEVICE void turn(Thread& thread, SharedTile<Tiles>& a, SharedTile<Tiles>& b) {
+  if (a.has_started() || b.has_started()) thread.wait_for_copies();
+  a.turn();
+  b.turn();
+}
 
 /// Calls f with the type of the tiles.
 template <class F>

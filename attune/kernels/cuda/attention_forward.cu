@@ -17,7 +17,7 @@ struct AttentionForward {
   using Source = typename Tiles::Source;
   static constexpr int kThreads = Tiles::kThreads;
   static constexpr int kBlocks = kValueTiles == 1 && kThreads == 128 ? 3 : 1;
-  static constexpr size_t kShared = 3 * cuda::SharedTile<Tiles>::kBytes;
+  static constexpr size_t kShared = 4 * cuda::SharedTile<Tiles>::kBytes;
 
   cuda::AttentionView<Tiles> in;
   cuda::AttentionPass pass;
@@ -45,18 +45,23 @@ struct AttentionForward {
     const cuda::AttentionSequence<Tiles> of(in, pass, tile, query_offsets, key_offsets);
     const cuda::TileRange queries(tile.first, of.pairs.queries().end);
     const int head = static_cast<int>(job % in.heads), first_chunk = static_cast<int>(value_block) * kValueTiles;
-    cuda::SharedTile<Tiles> q(thread), kv(thread), weights(thread);
+    cuda::SharedTile<Tiles> q(thread), k(thread), v(thread), weights(thread);
 
     State state;
     begin(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
     const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
+    const auto start = [&](int b) {
+      if (b < seen.end) Block{of, head, queries, {b, seen.end}}.start_keys(thread, k, v);
+    };
+    start(seen.begin);
     for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
       const Block block{of, head, queries, {b, seen.end}};
-      kv.forget();
-      cuda::TilePart<Tiles> scores = block.key_products(thread, q, kv);
+      turn(thread, k, v);
+      start(b + cuda::kTile);
+      cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
       weigh(thread, block, scores, state);
-      add_values(thread, block, first_chunk, scores, weights, kv, state);
+      add_values(thread, block, first_chunk, scores, weights, v, state);
     }
     end(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
   }
@@ -91,8 +96,10 @@ struct AttentionForward {
       state.largest[i] = largest;
       state.sum[i] *= factor;
       ATTUNE_UNROLL
-      for (int n = 0; n < kValueTiles; ++n) ATTUNE_UNROLL
-      for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
+      for (int n = 0; n < kValueTiles; ++n) {
+        ATTUNE_UNROLL
+        for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
+      }
       const typename Block::DropoutRow kept = block.dropout_row(thread, i);
       ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
@@ -107,7 +114,6 @@ struct AttentionForward {
   ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Block& block, int first_chunk,
                                 const cuda::TilePart<Tiles>& weights, cuda::SharedTile<Tiles>& room,
                                 cuda::SharedTile<Tiles>& v, State& state) const {
-    v.forget();
     ATTUNE_UNROLL
     for (int n = 0; n < kValueTiles; ++n) {
       const int chunk = first_chunk + n;
@@ -177,7 +183,7 @@ struct AttentionWeights {
     const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
     for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
       const cuda::AttentionBlock<Tiles> block{of, head, queries, {b, seen.end}};
-      k.forget();
+      k.turn();
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
       ATTUNE_UNROLL

@@ -29,14 +29,8 @@ struct BackwardTiles {
   static constexpr size_t kBytes = 5 * SharedTile<Tiles>::kBytes;
 
   ATTUNE_DEVICE explicit BackwardTiles(Thread& thread) : q(thread), k(thread), v(thread), dy(thread), factors(thread) {}
-  ATTUNE_DEVICE void forget_queries() {
-    q.forget();
-    dy.forget();
-  }
-  ATTUNE_DEVICE void forget_keys() {
-    k.forget();
-    v.forget();
-  }
+  ATTUNE_DEVICE void turn_queries(Thread& thread) { turn(thread, q, dy); }
+  ATTUNE_DEVICE void turn_keys(Thread& thread) { turn(thread, k, v); }
 };
 
 template <class Tiles>

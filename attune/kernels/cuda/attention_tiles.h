@@ -25,8 +25,9 @@ struct TilePart {
 /// Sixteen neighbours share a row. A thread has columns that are 16 apart: a quad of dropout's mask.
 template <class T>
 struct ScalarTiles {
-  using Source = T;  // of the inputs and of the results
-  using Stored = T;  // in shared memory
+  using Source = T;                      // of the inputs and of the results
+  static constexpr bool kAhead = false;  // whether tiles are read ahead: they need no conversion
+  using Stored = T;                      // in shared memory
   using Sum = T;
   static constexpr int kThreads = 256;
   static constexpr int kRows = 4, kColumns = 4;
@@ -76,6 +77,7 @@ struct ScalarTiles {
 template <class From>
 struct TensorTiles {
   using Source = From;  // float or bfloat16
+  static constexpr bool kAhead = std::is_same_v<From, bfloat16>;
   using Stored = bfloat16;
   using Sum = float;
   static constexpr int kThreads = 128;
@@ -227,24 +229,53 @@ ATTUNE_DEVICE bool first_of_row(const Thread& thread) {
   return thread.index() % Tiles::kRowThreads == 0;
 }
 
-/// A tile in shared memory, and which columns of its source it holds.
+/// A tile in shared memory, and which columns of its source it holds. Tiles::kAhead: there is room for a second one,
+/// whose rows may be on their way while products read the first.
 template <class Tiles>
 class SharedTile {
  public:
   using Stored = typename Tiles::Stored;
   static constexpr int64_t kElements = int64_t{kTile} * Tiles::kPitch;
-  static constexpr size_t kBytes = shared_bytes_of<Stored>(kElements);
+  static constexpr size_t kBytes = (Tiles::kAhead ? 2 : 1) * shared_bytes_of<Stored>(kElements);
 
-  ATTUNE_DEVICE explicit SharedTile(Thread& thread) : data_(thread.shared<Stored>(kElements)) {}
+  ATTUNE_DEVICE explicit SharedTile(Thread& thread)
+      : data_(thread.shared<Stored>(kElements)), next_(Tiles::kAhead ? thread.shared<Stored>(kElements) : data_) {}
 
   ATTUNE_DEVICE const SharedArray<Stored>& data() const { return data_; }
 
-  /// To be called when the rows of the source change.
-  ATTUNE_DEVICE void forget() { chunk_ = -1; }
+  /// Starts to read the next rows, where that can be done ahead: all columns of `rows` rows, see load(). Every thread
+  /// has been at a barrier since the tile before the present one was read.
+  template <class RowOf>
+  ATTUNE_DEVICE void start(const Thread& thread, int rows, int d, bool aligned, RowOf row_of) {
+    if constexpr (Tiles::kAhead) {
+      if (!aligned || d > kTile) return;
+      constexpr int kEights = kTile / 8;
+      ATTUNE_UNROLL
+      for (int n = 0; n < kTile * kEights / Tiles::kThreads; ++n) {
+        const int e = thread.index() + n * Tiles::kThreads, r = e / kEights, c = e % kEights * 8;
+        const bool exists = r < rows && c < d;
+        thread.copy_ahead(&next_[r * Tiles::kPitch + c], exists ? row_of(r) + c : row_of(0), exists);
+      }
+      started_ = true;
+    }
+  }
+  /// Whether there are reads to wait for, by Thread::wait_for_copies().
+  ATTUNE_DEVICE bool has_started() const { return started_; }
+
+  /// To be called when the rows of the source change: those that start() reads, and that were waited for, take the
+  /// place of the present ones; else the tile holds none.
+  ATTUNE_DEVICE void turn() {
+    chunk_ = started_ ? 0 : -1;
+    if (!started_) return;
+    const SharedArray<Stored> before = data_;
+    data_ = next_;
+    next_ = before;
+    started_ = false;
+  }
 
   /// Reads columns [chunk * kTile, ...) of `rows` rows; row_of(r) is where row r begins, with d columns. `aligned`:
-  /// every fourth number of a row begins at a multiple of 16 bytes. Other elements that products read become 0. Does
-  /// nothing if the tile holds these columns.
+  /// rows begin at multiples of 16 bytes, and d numbers are such a multiple. Other elements that products read become
+  /// 0. Does nothing if the tile holds these columns.
   template <class RowOf>
   ATTUNE_DEVICE void load(Thread& thread, int rows, int d, int chunk, bool aligned, RowOf row_of) {
     if (chunk == chunk_) return;
@@ -292,8 +323,9 @@ class SharedTile {
     thread.barrier();
   }
 
-  SharedArray<Stored> data_;
+  SharedArray<Stored> data_, next_;
   int chunk_ = -1;
+  bool started_ = false;
 };
 
 /// sum += part . b; part has `depth` columns that are not 0, b a tile of as many rows. `room` holds the part afterwards

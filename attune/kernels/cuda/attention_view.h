@@ -15,19 +15,25 @@
 
 namespace attune::cuda {
 
+/// Whether rows of so many numbers, one after the other, begin at multiples of 16 bytes.
+template <class T>
+ATTUNE_HOST_DEVICE bool is_aligned(const T* first, int64_t row) {
+  return reinterpret_cast<uintptr_t>(first) % 16 == 0 && row * sizeof(T) % 16 == 0;
+}
+
 /// The heads of HeadColumns: head h of row r begins at first + r * row + h * d.
 template <class T>
 struct HeadsView {
   T* first;
   int64_t row;
   int d;
-  bool aligned;  // each head of each row can be read in fours
+  bool aligned;  // each head of each row begins at a multiple of 16 bytes, and is one
 
   HeadsView(const HeadColumns& part)  // NOLINT: the same in another form
       : first(part.x.data<T>() + part.column),
         row(part.x.size(1)),
         d(static_cast<int>(part.d)),
-        aligned(has_fours(first) && row % 4 == 0 && d % 4 == 0) {}
+        aligned(is_aligned(first, row) && is_aligned(first, d)) {}
   ATTUNE_DEVICE T* at(int64_t r, int head) const { return first + r * row + int64_t{head} * d; }
 };
 

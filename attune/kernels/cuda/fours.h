@@ -9,14 +9,14 @@
 namespace attune::cuda {
 
 template <class T>
-struct [[gnu::may_alias]] alignas(4 * sizeof(T)) Four {
+struct [[gnu::may_alias]] alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Four {
   T value[4];
 };
 
 /// Whether x[0], x[4], x[8], ... can be read as Four. Null can.
 template <class T>
 ATTUNE_HOST_DEVICE bool has_fours(const T* x) {
-  return reinterpret_cast<uintptr_t>(x) % sizeof(Four<T>) == 0;
+  return reinterpret_cast<uintptr_t>(x) % alignof(Four<T>) == 0;
 }
 
 /// x[i] ... x[i + 3]; i is a multiple of 4, and has_fours(x).

@@ -42,6 +42,18 @@ class Thread {
     return SharedArray<T>(begin);
   }
 
+  __device__ __forceinline__ void copy_ahead(void* to, const void* from, bool exists) const {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)),
+                   "r"(exists ? 16 : 0)
+                 : "memory");
+  }
+  __device__ __forceinline__ void wait_for_copies() const {
+    asm volatile("cp.async.wait_all;" : : : "memory");
+    __syncthreads();
+  }
+
   template <class T>
   __device__ __forceinline__ T shuffle(const T& value, int lane) const {
     return exchange(value, [=](unsigned word) { return __shfl_sync(0xffffffffu, word, lane); });

@@ -49,6 +49,11 @@ class Thread {
   void barrier(std::source_location at = std::source_location::current());
   void warp_barrier(std::source_location at = std::source_location::current());
 
+  void copy_ahead(void* to, const void* from, bool exists) const {
+    exists ? std::memcpy(to, from, 16) : std::memset(to, 0, 16);
+  }
+  void wait_for_copies(std::source_location at = std::source_location::current()) { barrier(at); }
+
   template <class T>
   SharedArray<T> shared(int64_t count) {
     return {static_cast<T*>(take_shared(shared_bytes_of<T>(count))), count};
