@@ -71,11 +71,12 @@ struct Cache {
   Tensor k, v;  // [n, kv_heads, d]
   PagedRows keys, values;
 
-  Cache(int64_t n, int64_t kv_heads, DType dtype, const Device& device = {})
-      : k(normal({n, kv_heads, kKeyWidth}, {.dtype = dtype, .seed = 2})),
-        v(normal({n, kv_heads, kValueWidth}, {.dtype = dtype, .seed = 3})),
-        keys(kv_heads * kKeyWidth, dtype),
-        values(kv_heads * kValueWidth, dtype) {
+  Cache(int64_t n, int64_t kv_heads, DType dtype, const Device& device = {}, int64_t d_k = kKeyWidth,
+        int64_t d_v = kValueWidth)
+      : k(normal({n, kv_heads, d_k}, {.dtype = dtype, .seed = 2})),
+        v(normal({n, kv_heads, d_v}, {.dtype = dtype, .seed = 3})),
+        keys(kv_heads * d_k, dtype),
+        values(kv_heads * d_v, dtype) {
     keys.append(k.reshape({n, -1}).to(device));
     values.append(v.reshape({n, -1}).to(device));
   }
@@ -303,6 +304,51 @@ TEST(CachedAttention, IsTheSameOnEveryDevice) {
   for (const Device& device : devices_under_test()) {
     for (const DType dtype : {DType::f32, DType::f64})
       for (const int64_t kv_heads : {1, 2, 4}) expect_same_on(device, dtype, kv_heads);
+  }
+}
+
+// Head widths that are read in fours and that are not, of values narrower and wider than the threads of a block cover;
+// query heads alone, and more on a key head than a block takes.
+TEST(CachedAttention, TakesEveryWidthOnEveryDevice) {
+  struct Sizes {
+    int64_t heads, kv_heads, d_k, d_v;
+  };
+  const SlotTableData table = prefixes({3, 0, 70, 129});
+  for (const Sizes& s : {Sizes{2, 2, 64, 64}, Sizes{2, 2, 8, 4}, Sizes{3, 1, 5, 3}, Sizes{2, 1, 36, 130},
+                         Sizes{11, 1, 576, 576}, Sizes{9, 1, 12, 515}, Sizes{20, 2, 16, 520}}) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Cache cache(129, s.kv_heads, dtype, {}, s.d_k, s.d_v);
+      const Tensor q = normal({4, s.heads, s.d_k}, {.dtype = dtype, .seed = 1});
+      const CachedAttentionOptions options{.kv_heads = s.kv_heads, .scale = 0.1};
+      const Tensor expected = cached_attention(q, cache.keys, cache.values, table, options);
+      for (const Device& device : devices_under_test()) {
+        const Cache there(129, s.kv_heads, dtype, device, s.d_k, s.d_v);
+        const Tensor found = cached_attention(q.to(device), there.keys, there.values, table, options);
+        EXPECT_LT(relative_error(found, expected), device_tolerance(dtype)) << s.heads << " heads of " << s.d_v;
+      }
+    }
+  }
+}
+
+// Lengths around those at which lists are divided otherwise: the same as on the CPU, and a row alone gives its bits.
+TEST(CachedAttention, LongListsAreTheSameOnEveryDeviceAlone) {
+  const std::vector<int32_t> lengths{63, 64, 65, 256, 257, 1024, 1025, 4096, 4097};
+  const auto rows = static_cast<int64_t>(lengths.size());
+  const SlotTableData table = prefixes(lengths);
+  const Cache cache(4097, 1, DType::f32, {}, 4, 4);
+  const Tensor q = normal({rows, 2, 4}, {.dtype = DType::f32, .seed = 1});
+  const CachedAttentionOptions options{.scale = 0.3};
+  const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
+  for (const Device& device : devices_under_test()) {
+    const Cache there(4097, 1, DType::f32, device, 4, 4);
+    const AttentionResult found = cached_attention(q.to(device), there.keys, there.values, table, options, true);
+    EXPECT_LT(relative_error(found.heads, expected.heads), 1e-5);
+    EXPECT_LT(relative_error(found.weights, expected.weights), 1e-5);
+    for (int64_t r = 0; r < rows; ++r) {
+      const Tensor alone = cached_attention(q.rows(r, r + 1).to(device), there.keys, there.values,
+                                            prefixes({lengths[static_cast<size_t>(r)]}), options);
+      EXPECT_TRUE(same_bits(alone.to(Cpu{}), found.heads.rows(r, r + 1).to(Cpu{}))) << lengths[static_cast<size_t>(r)];
+    }
   }
 }
 

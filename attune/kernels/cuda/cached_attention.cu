@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "attune/kernels/cuda/attention_terms.h"
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/tables.h"
@@ -13,10 +15,15 @@
 namespace attune {
 namespace {
 
-constexpr int kPiece = 256;     // the most keys of a piece: pieces are worked on at the same time
-constexpr int kHeads = 8;       // the most query heads of a block, which share a key head
+constexpr int kMostKeys = 256;  // of a piece
 constexpr int kKeyThreads = 8;  // that form one product of a query and a key
-constexpr int kThreadCount = 128;
+constexpr int kAtOnce = 4;      // rows of the cache that a thread reads before it computes with them
+
+// Keys of a piece of a row that sees so many. Pieces are worked on at the same time: those of short rows are small, so
+// that one sequence alone has work for the whole GPU. This follows from the row alone, as its result has to.
+ATTUNE_HOST_DEVICE int piece_size(int visible) {
+  return visible <= 1024 ? 64 : visible <= 4096 ? 128 : kMostKeys;
+}
 
 // The keys that the last position of a sequence sees, numbered without gaps in ascending order: first the gathered
 // ones, then a run that ends with the position itself.
@@ -79,9 +86,9 @@ struct CachedRow {
   int32_t first_piece, pieces;
 };
 
-// Visible keys first ... first + kPiece - 1 of a row, where they exist.
+// Visible keys first ... first + count - 1 of a row.
 struct CachedPiece {
-  int32_t row, first;
+  int32_t row, first, count;
 };
 
 // Columns of the rows of a cache.
@@ -105,7 +112,7 @@ struct CachedView {
   const int32_t* slots;
   const CachedRow* rows;
   const CachedPiece* pieces;
-  T* largest;  // score of a piece
+  T* largest;  // score of a piece; then the factor that makes its sums those of the row
   T* sums;     // of exp(score - largest)
   T* partial;  // sums of values, weighed the same way
   T* weights;  // [rows, heads, most_keys], or null
@@ -113,117 +120,198 @@ struct CachedView {
   T* out;
 };
 
-// One block for a piece of a row and at most kHeads heads that share a key head.
 template <class T>
+struct One {
+  T value[1];
+};
+
+// One block for a piece of a row and at most kHeads query heads that share a key head. Threads read kWide neighbouring
+// columns at once, one or four.
+template <class T, int kWide, int kHeads>
 struct AttendPiece {
-  static constexpr int kThreads = kThreadCount;
+  static constexpr int kThreads = 128;
+  static constexpr int kBlocks = sizeof(T) == sizeof(float) ? 4 : 1;  // at once on a multiprocessor
+  static constexpr size_t kSharedBytes =
+      cuda::shared_bytes_of<int>(kMostKeys) + 2 * cuda::shared_bytes_of<const T*>(kMostKeys) +
+      cuda::shared_bytes_of<T>(kMostKeys * kHeads) + cuda::shared_bytes_of<T>(kThreads * kHeads * kWide);
   CachedView<T> in;
 
-  // What the block works on.
-  struct Piece {
-    int64_t number;
-    int row, first, count;  // visible keys
-    int length;             // of the row
-    int head, heads, key_head;
-    VisibleKeys visible;
-  };
-
-  ATTUNE_HOST_DEVICE static int head_blocks(int group) { return (group + kHeads - 1) / kHeads; }
+  static int64_t blocks_of_piece(const CachedView<T>& view) {
+    return int64_t{view.kv_heads} * parts_of_group(view.group);
+  }
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    const int parts = head_blocks(in.group);
-    const int64_t job = thread.block() / parts;
-    const int part = static_cast<int>(thread.block() % parts), key_head = static_cast<int>(job % in.kv_heads);
-    const CachedPiece piece = in.pieces[job / in.kv_heads];
+    const int parts = parts_of_group(in.group), part = static_cast<int>(thread.block() % parts);
+    const int64_t job = thread.block() / parts, number = job / in.kv_heads;
+    const int key_head = static_cast<int>(job % in.kv_heads), left = in.group - part * kHeads;
+    const CachedPiece piece = in.pieces[number];
     const CachedRow row = in.rows[piece.row];
+    const Piece work{.number = number,
+                     .row = piece.row,
+                     .count = piece.count,
+                     .position = row.length - 1,
+                     .head = key_head * in.group + part * kHeads,
+                     .heads = left < kHeads ? left : kHeads,
+                     .distances = thread.shared<int>(kMostKeys),
+                     .keys = {thread.shared<const T*>(kMostKeys), in.d_k, in.terms.relative_keys},
+                     .values = {thread.shared<const T*>(kMostKeys), in.d_v, in.terms.relative_values},
+                     .weights = thread.shared<T>(kMostKeys * kHeads),
+                     .sums = thread.shared<T>(kThreads * kHeads * kWide)};
     const VisibleKeys visible(in.pattern, row.length);
-    const int left = visible.count() - piece.first, left_heads = in.group - part * kHeads;
-    const Piece work{job / in.kv_heads,
-                     piece.row,
-                     piece.first,
-                     left < kPiece ? left : kPiece,
-                     row.length,
-                     key_head * in.group + part * kHeads,
-                     left_heads < kHeads ? left_heads : kHeads,
-                     key_head,
-                     visible};
-    const cuda::SharedArray<T> scores = thread.shared<T>(kHeads * kPiece);
-    const cuda::SharedArray<int> slots = thread.shared<int>(kPiece), positions = thread.shared<int>(kPiece);
     for (int u = thread.index(); u < work.count; u += thread.count()) {
-      positions[u] = visible.position(piece.first + u);
-      slots[u] = in.slots[row.first_slot + positions[u]];
+      const int position = visible.position(piece.first + u), slot = in.slots[row.first_slot + position];
+      work.distances[u] = position - work.position;
+      work.keys.first[u] = in.keys.row(slot, key_head);
+      work.values.first[u] = in.values.row(slot, key_head);
     }
     thread.barrier();
-    form_scores(thread, work, slots, positions, scores);
+    form_products(thread, work);
     thread.barrier();
-    for (int h = thread.warp(); h < work.heads; h += thread.warps()) weigh(thread, work, h, positions, scores);
+    for (int h = thread.warp(); h < work.heads; h += thread.warps()) weigh(thread, work, h);
     thread.barrier();
-    add_values(thread, work, slots, positions, scores);
+    add_values(thread, work);
   }
 
  private:
-  ATTUNE_DEVICE void form_scores(cuda::Thread& thread, const Piece& work, const cuda::SharedArray<int>& slots,
-                                 const cuda::SharedArray<int>& positions, const cuda::SharedArray<T>& scores) const {
-    const int at_once = thread.count() / kKeyThreads, first_column = thread.index() % kKeyThreads;
-    for (int first = 0; first < work.count; first += at_once) {
+  using Columns = std::conditional_t<kWide == 4, cuda::Four<T>, One<T>>;
+  struct Batch {
+    Columns of[kAtOnce];
+  };
+
+  // The rows of the piece in the cache.
+  struct Rows {
+    cuda::SharedArray<const T*> first;  // where each begins
+    int width;
+    const T* relative;  // added by distance; or null
+  };
+
+  // What the block works on, and what its threads share.
+  struct Piece {
+    int64_t number;
+    int row, count;   // count: of visible keys
+    int position;     // of the query
+    int head, heads;  // of queries
+    cuda::SharedArray<int> distances;
+    Rows keys, values;
+    cuda::SharedArray<T> weights;  // [count, kHeads]; products of queries and keys before
+    cuda::SharedArray<T> sums;     // of values, by group of threads
+
+    ATTUNE_DEVICE int key(int u) const { return u < count ? u : count - 1; }
+  };
+
+  ATTUNE_HOST_DEVICE static int parts_of_group(int group) { return (group + kHeads - 1) / kHeads; }
+
+  ATTUNE_DEVICE static Columns read(const T* row, int c) {
+    if constexpr (kWide == 4) return cuda::read_four(row, c);
+    return {{row[c]}};
+  }
+
+  // Columns c ... c + kWide - 1 of rows u, u + step, ...; of the last row in place of those behind it.
+  ATTUNE_DEVICE Batch read(const Piece& work, const Rows& rows, int u, int step, int c) const {
+    Batch batch;
+    ATTUNE_UNROLL
+    for (int j = 0; j < kAtOnce; ++j) batch.of[j] = read(rows.first[work.key(u + j * step)], c);
+    if (rows.relative == nullptr) return batch;
+    ATTUNE_UNROLL
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int row = cuda::AttentionTerms<T>::table_row(work.distances[work.key(u + j * step)], in.terms.clip);
+      const Columns added = read(rows.relative + int64_t{row} * rows.width, c);
+      ATTUNE_UNROLL
+      for (int e = 0; e < kWide; ++e) batch.of[j].value[e] += added.value[e];
+    }
+    return batch;
+  }
+
+  ATTUNE_DEVICE void form_products(cuda::Thread& thread, const Piece& work) const {
+    const int step = thread.count() / kKeyThreads, first_column = thread.index() % kKeyThreads * kWide;
+    const T* const queries = in.q + (int64_t{work.row} * in.terms.heads + work.head) * in.d_k;
+    for (int first = 0; first < work.count; first += kAtOnce * step) {
       const int u = first + thread.index() / kKeyThreads;
-      const bool exists = u < work.count;
-      const int distance = exists ? positions[u] - (work.length - 1) : 0;
-      const T* const key = in.keys.row(exists ? slots[u] : slots[0], work.key_head);
-      const T* const relative =
-          in.terms.relative_keys == nullptr
-              ? nullptr
-              : in.terms.relative_keys + int64_t{cuda::AttentionTerms<T>::table_row(distance, in.terms.clip)} * in.d_k;
-      for (int h = 0; h < work.heads; ++h) {
-        const T* const query = in.q + (int64_t{work.row} * in.terms.heads + work.head + h) * in.d_k;
-        T sum = 0;
-        for (int c = first_column; c < in.d_k; c += kKeyThreads)
-          sum += query[c] * (relative == nullptr ? key[c] : key[c] + relative[c]);
-        for (int mask = 1; mask < kKeyThreads; mask *= 2) sum += thread.shuffle_xor(sum, mask);
-        if (exists && first_column == 0) scores[h * kPiece + u] = in.terms.score(sum, work.head + h, distance).value;
+      T sums[kAtOnce][static_cast<size_t>(kHeads)] = {};
+      for (int c = first_column; c < in.d_k; c += kKeyThreads * kWide) {
+        const Batch keys = read(work, work.keys, u, step, c);
+        ATTUNE_UNROLL
+        for (int h = 0; h < kHeads; ++h) {
+          const Columns query = read(queries + (h < work.heads ? h : 0) * in.d_k, c);
+          ATTUNE_UNROLL
+          for (int j = 0; j < kAtOnce; ++j) {
+            ATTUNE_UNROLL
+            for (int e = 0; e < kWide; ++e) sums[j][h] += query.value[e] * keys.of[j].value[e];
+          }
+        }
+      }
+      ATTUNE_UNROLL
+      for (int j = 0; j < kAtOnce; ++j) {
+        ATTUNE_UNROLL
+        for (int h = 0; h < kHeads; ++h) {
+          T sum = sums[j][h];
+          ATTUNE_UNROLL
+          for (int mask = 1; mask < kKeyThreads; mask *= 2) sum += thread.shuffle_xor(sum, mask);
+          if (first_column == 0 && u + j * step < work.count) work.weights[(u + j * step) * kHeads + h] = sum;
+        }
       }
     }
   }
 
-  // The scores of head h become weights relative to the largest.
-  ATTUNE_DEVICE void weigh(cuda::Thread& thread, const Piece& work, int h, const cuda::SharedArray<int>& positions,
-                           const cuda::SharedArray<T>& scores) const {
+  // The products of head h become weights relative to the largest.
+  ATTUNE_DEVICE void weigh(cuda::Thread& thread, const Piece& work, int h) const {
+    const int64_t head = work.head + h, place = work.number * in.terms.heads + head;
     T largest = -cuda::infinity<T>(), sum = 0;
-    for (int u = thread.lane(); u < work.count; u += cuda::kWarp)
-      largest = cuda::Largest{}(largest, scores[h * kPiece + u]);
-    largest = thread.warp_reduce(largest, cuda::Largest{});
-    T* const kept = in.weights == nullptr
-                        ? nullptr
-                        : in.weights + (int64_t{work.row} * in.terms.heads + work.head + h) * in.most_keys;
     for (int u = thread.lane(); u < work.count; u += cuda::kWarp) {
-      const T weight = std::exp(scores[h * kPiece + u] - largest);
-      scores[h * kPiece + u] = weight;
+      T& score = work.weights[u * kHeads + h];
+      score = in.terms.score(score, work.head + h, work.distances[u]).value;
+      largest = cuda::Largest{}(largest, score);
+    }
+    largest = thread.warp_reduce(largest, cuda::Largest{});
+    T* const kept =
+        in.weights == nullptr ? nullptr : in.weights + (int64_t{work.row} * in.terms.heads + head) * in.most_keys;
+    for (int u = thread.lane(); u < work.count; u += cuda::kWarp) {
+      T& weight = work.weights[u * kHeads + h];
+      weight = std::exp(weight - largest);
       sum += weight;
-      if (kept != nullptr) kept[positions[u]] = weight;
+      if (kept != nullptr) kept[work.position + work.distances[u]] = weight;
     }
     sum = thread.warp_reduce(sum, cuda::Sum{});
     if (thread.lane() != 0) return;
-    in.largest[work.number * in.terms.heads + work.head + h] = largest;
-    in.sums[work.number * in.terms.heads + work.head + h] = sum;
+    in.largest[place] = largest;
+    in.sums[place] = sum;
   }
 
-  ATTUNE_DEVICE void add_values(const cuda::Thread& thread, const Piece& work, const cuda::SharedArray<int>& slots,
-                                const cuda::SharedArray<int>& positions, const cuda::SharedArray<T>& weights) const {
-    for (int c = thread.index(); c < in.d_v; c += thread.count()) {
-      T sums[kHeads] = {};
-      for (int u = 0; u < work.count; ++u) {
-        T value = in.values.row(slots[u], work.key_head)[c];
-        if (in.terms.relative_values != nullptr) {
-          const int row = cuda::AttentionTerms<T>::table_row(positions[u] - (work.length - 1), in.terms.clip);
-          value += in.terms.relative_values[int64_t{row} * in.d_v + c];
+  // As many columns at a time as there are threads for. Where these are few, groups of threads divide the keys.
+  ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Piece& work) const {
+    for (int first = 0; first < in.d_v; first += thread.count() * kWide) {
+      const int left = (in.d_v - first) / kWide, of_group = left < thread.count() ? left : thread.count();
+      const int width = of_group * kWide, groups = thread.count() / of_group;
+      const int group = thread.index() / of_group, c = thread.index() % of_group * kWide;
+      if (group < groups) {
+        Columns sums[static_cast<size_t>(kHeads)] = {};
+        for (int u = group; u < work.count; u += kAtOnce * groups) {
+          const Batch values = read(work, work.values, u, groups, first + c);
+          ATTUNE_UNROLL
+          for (int j = 0; j < kAtOnce; ++j) {
+            const bool exists = u + j * groups < work.count;
+            ATTUNE_UNROLL
+            for (int h = 0; h < kHeads; ++h) {
+              const T weight = work.weights[work.key(u + j * groups) * kHeads + h];
+              ATTUNE_UNROLL
+              for (int e = 0; e < kWide; ++e) sums[h].value[e] += weight * (exists ? values.of[j].value[e] : T{0});
+            }
+          }
         }
         ATTUNE_UNROLL
-        for (int h = 0; h < kHeads; ++h)
-          if (h < work.heads) sums[h] += weights[h * kPiece + u] * value;
+        for (int h = 0; h < kHeads; ++h) {
+          ATTUNE_UNROLL
+          for (int e = 0; e < kWide; ++e) work.sums[(group * kHeads + h) * width + c + e] = sums[h].value[e];
+        }
       }
-      ATTUNE_UNROLL
-      for (int h = 0; h < kHeads; ++h)
-        if (h < work.heads) in.partial[(work.number * in.terms.heads + work.head + h) * in.d_v + c] = sums[h];
+      thread.barrier();
+      for (int i = thread.index(); i < work.heads * width; i += thread.count()) {
+        T sum = 0;
+        for (int g = 0; g < groups; ++g) sum += work.sums[g * kHeads * width + i];
+        const int64_t place = work.number * in.terms.heads + work.head + i / width;
+        in.partial[place * in.d_v + first + i % width] = sum;
+      }
+      thread.barrier();
     }
   }
 };
@@ -231,33 +319,39 @@ struct AttendPiece {
 // One block for a row and a head: its pieces, in their order.
 template <class T>
 struct CombinePieces {
-  static constexpr int kThreads = kThreadCount;
+  static constexpr int kThreads = 512;
   CachedView<T> in;
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    const int64_t row_number = thread.block() / in.terms.heads, head = thread.block() % in.terms.heads;
-    const CachedRow row = in.rows[row_number];
+    const int64_t head = thread.block() % in.terms.heads;
+    const CachedRow row = in.rows[thread.block() / in.terms.heads];
     T largest = -cuda::infinity<T>(), sum = 0;
-    for (int p = 0; p < row.pieces; ++p) largest = cuda::Largest{}(largest, in.largest[place(row, p, head)]);
-    for (int p = 0; p < row.pieces; ++p) sum += in.sums[place(row, p, head)] * factor(row, p, head, largest);
+    for (int p = thread.index(); p < row.pieces; p += thread.count())
+      largest = cuda::Largest{}(largest, in.largest[place(row, p, head)]);
+    largest = thread.reduce(largest, cuda::Largest{});
+    for (int p = thread.index(); p < row.pieces; p += thread.count()) {
+      T& factor = in.largest[place(row, p, head)];
+      factor = std::exp(factor - largest);
+      sum += in.sums[place(row, p, head)] * factor;
+    }
+    sum = thread.reduce(sum, cuda::Sum{});
+    thread.barrier();  // now all factors are there
     for (int c = thread.index(); c < in.d_v; c += thread.count()) {
       T value = 0;
       for (int p = 0; p < row.pieces; ++p)
-        value += in.partial[place(row, p, head) * in.d_v + c] * factor(row, p, head, largest);
+        value += in.partial[place(row, p, head) * in.d_v + c] * in.largest[place(row, p, head)];
       in.out[thread.block() * in.d_v + c] = row.pieces == 0 ? T{0} : value / sum;
     }
     if (in.weights == nullptr) return;
     const VisibleKeys visible(in.pattern, row.length);
+    const int size = piece_size(visible.count());
     for (int i = thread.index(); i < visible.count(); i += thread.count())
-      in.weights[thread.block() * in.most_keys + visible.position(i)] *= factor(row, i / kPiece, head, largest) / sum;
+      in.weights[thread.block() * in.most_keys + visible.position(i)] *= in.largest[place(row, i / size, head)] / sum;
   }
 
  private:
   ATTUNE_DEVICE int64_t place(const CachedRow& row, int piece, int64_t head) const {
     return int64_t{row.first_piece + piece} * in.terms.heads + head;
-  }
-  ATTUNE_DEVICE T factor(const CachedRow& row, int piece, int64_t head, T largest) const {
-    return std::exp(in.largest[place(row, piece, head)] - largest);
   }
 };
 
@@ -282,7 +376,8 @@ struct CachedWork {
       const int32_t length = a.end[r] - a.begin[r];
       const auto first = static_cast<int32_t>(pieces.size());
       const int count = VisibleKeys(pattern, length).count();
-      for (int i = 0; i < count; i += kPiece) pieces.push_back({static_cast<int32_t>(r), i});
+      const int size = piece_size(count);
+      for (int i = 0; i < count; i += size) pieces.push_back({static_cast<int32_t>(r), i, std::min(size, count - i)});
       rows.push_back({a.begin[r] - begin, length, first, static_cast<int32_t>(pieces.size()) - first});
     }
   }
@@ -290,50 +385,73 @@ struct CachedWork {
 
 // Where the blocks of the pages begin.
 template <class T>
-Tensor blocks_of(Cuda device, const Pages& pages) {
+std::vector<const T*> blocks_of(const Pages& pages) {
   std::vector<const T*> blocks;
   for (int64_t slot = 0; slot < pages.capacity(); slot += Pages::kBlockRows) blocks.push_back(pages.row<T>(slot));
-  return cuda::structs_on_device<const T*>(device, blocks);
+  return blocks;
+}
+
+// Whether all rows can be read in fours.
+template <class T>
+bool has_fours(const CachedView<T>& view, const std::vector<const T*>& key_blocks,
+               const std::vector<const T*>& value_blocks) {
+  const auto all = [](const std::vector<const T*>& starts) {
+    return std::ranges::all_of(starts, [](const T* x) { return cuda::has_fours(x); });
+  };
+  return view.d_k % 4 == 0 && view.d_v % 4 == 0 && view.values.head_width % 4 == 0 && all(key_blocks) &&
+         all(value_blocks) && all({view.q, view.terms.relative_keys, view.terms.relative_values});
+}
+
+template <class Attend, class T>
+void attend_pieces(Cuda device, const CachedView<T>& view, int64_t pieces) {
+  cuda::launch(device, "cached_attention",
+               {.blocks = pieces * Attend::blocks_of_piece(view),
+                .threads = Attend::kThreads,
+                .shared_bytes = Attend::kSharedBytes},
+               Attend{view});
 }
 
 template <class T>
 void attend(Cuda device, const CachedAttention& a, const CachedWork& work) {
   const int64_t heads = a.q.size(1), d_v = a.out.size(2), pieces = static_cast<int64_t>(work.pieces.size());
-  const Tensor key_blocks = blocks_of<T>(device, a.keys), value_blocks = blocks_of<T>(device, a.values);
-  const Tensor slots = cuda::on_device(device, work.slots), slopes = cuda::slopes_on<T>(device, a.slopes);
-  const Tensor rows = cuda::structs_on_device<CachedRow>(device, work.rows);
-  const Tensor list = cuda::structs_on_device<CachedPiece>(device, work.pieces);
+  const std::vector<const T*> key_blocks = blocks_of<T>(a.keys), value_blocks = blocks_of<T>(a.values);
+  cuda::PackedTables tables;
+  const size_t keys = tables.add<const T*>(key_blocks), values = tables.add<const T*>(value_blocks);
+  const size_t rows = tables.add<CachedRow>(work.rows), list = tables.add<CachedPiece>(work.pieces);
+  const size_t slots = tables.add<int32_t>(work.slots);
+  tables.copy_to(device);
+  const Tensor slopes = cuda::slopes_on<T>(device, a.slopes);
   const TensorOptions options{a.q.dtype(), a.q.device()};
   const Tensor largest = Tensor::empty({pieces, heads}, options), sums = Tensor::empty({pieces, heads}, options);
   const Tensor partial = Tensor::empty({pieces, heads, d_v}, options);
-  const CachedView<T> view{
-      .terms = cuda::terms_of<T>(a, heads, slopes),
-      .pattern = work.pattern,
-      .group = static_cast<int>(heads / a.kv_heads),
-      .kv_heads = static_cast<int>(a.kv_heads),
-      .d_k = static_cast<int>(a.q.size(2)),
-      .d_v = static_cast<int>(d_v),
-      .q = a.q.data<T>(),
-      .keys = {static_cast<const T* const*>(key_blocks.raw()), a.keys.width(), a.q.size(2)},
-      .values = {static_cast<const T* const*>(value_blocks.raw()), a.values.width(), a.values.width() / a.kv_heads},
-      .slots = slots.data<int32_t>(),
-      .rows = static_cast<const CachedRow*>(rows.raw()),
-      .pieces = static_cast<const CachedPiece*>(list.raw()),
-      .largest = largest.data<T>(),
-      .sums = sums.data<T>(),
-      .partial = partial.data<T>(),
-      .weights = data_or_null<T>(a.weights),
-      .most_keys = a.weights.defined() ? a.weights.size(2) : 0,
-      .out = a.out.data<T>()};
-  using Attend = AttendPiece<T>;
+  const CachedView<T> view{.terms = cuda::terms_of<T>(a, heads, slopes),
+                           .pattern = work.pattern,
+                           .group = static_cast<int>(heads / a.kv_heads),
+                           .kv_heads = static_cast<int>(a.kv_heads),
+                           .d_k = static_cast<int>(a.q.size(2)),
+                           .d_v = static_cast<int>(d_v),
+                           .q = a.q.data<T>(),
+                           .keys = {tables.at<const T*>(keys), a.keys.width(), a.q.size(2)},
+                           .values = {tables.at<const T*>(values), a.values.width(), a.values.width() / a.kv_heads},
+                           .slots = tables.at<int32_t>(slots),
+                           .rows = tables.at<CachedRow>(rows),
+                           .pieces = tables.at<CachedPiece>(list),
+                           .largest = largest.data<T>(),
+                           .sums = sums.data<T>(),
+                           .partial = partial.data<T>(),
+                           .weights = data_or_null<T>(a.weights),
+                           .most_keys = a.weights.defined() ? a.weights.size(2) : 0,
+                           .out = a.out.data<T>()};
+  if (!has_fours(view, key_blocks, value_blocks)) {
+    attend_pieces<AttendPiece<T, 1, 8>>(device, view, pieces);
+  } else if (view.group == 1) {
+    attend_pieces<AttendPiece<T, 4, 1>>(device, view, pieces);
+  } else {
+    attend_pieces<AttendPiece<T, 4, 8>>(device, view, pieces);
+  }
+  using Combine = CombinePieces<T>;
   cuda::launch(device, "cached_attention",
-               {.blocks = pieces * a.kv_heads * Attend::head_blocks(view.group),
-                .threads = Attend::kThreads,
-                .shared_bytes = cuda::shared_bytes_of<T>(kHeads * kPiece) + 2 * cuda::shared_bytes_of<int>(kPiece)},
-               Attend{view});
-  cuda::launch(device, "cached_attention",
-               {.blocks = a.q.size(0) * heads, .threads = cuda::threads_for(d_v, kThreadCount)},
-               CombinePieces<T>{view});
+               {.blocks = a.q.size(0) * heads, .threads = cuda::threads_for(d_v, Combine::kThreads)}, Combine{view});
 }
 
 }  // namespace
