@@ -210,8 +210,8 @@ TEST_F(TrainerTest, TheOutcomeIsTheMeanOfCheckpoints) {
 
   const std::vector<std::string> metrics = metrics_of(folder_ / "run");
   const Json last = Json::parse(metrics.back());
-  EXPECT_EQ(last.at("step"), 6);
-  EXPECT_EQ(last.at("averaged_checkpoints"), 2);
+  EXPECT_EQ(last.at("step").get<int64_t>(), 6);
+  EXPECT_EQ(last.at("averaged_checkpoints").get<int64_t>(), 2);
   EXPECT_EQ(last.at("averaged_valid_loss").get<double>(), run.result.outcome->loss.loss);
   EXPECT_EQ(last.at("averaged_valid_bleu").get<double>(), run.result.outcome->bleu);
   train(config_, folder_ / "run", true);
