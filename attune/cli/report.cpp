@@ -15,6 +15,7 @@
 #include "attune/io/config_file.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
+#include "attune/train/validation.h"
 
 namespace attune::cli {
 namespace {
@@ -46,6 +47,7 @@ std::string summary_of(const std::vector<Json>& metrics) {
     const auto best = best_of(metrics, name);
     if (name.starts_with("valid_") && best)
       rows += row({"best " + name, fmt::format("{:.4f} at step {}", best->value, best->step)});
+    if (name.starts_with(kAveragedPrefix) && best) rows += row({name, fmt::format("{:.6g}", best->value)});
   }
   for (const char* name : {"parameters", "tokens", "seconds", "memory_mib"}) {
     const std::optional<double> value = largest(metrics, name);
@@ -60,7 +62,8 @@ std::string summary_of(const std::vector<Json>& metrics) {
 std::string curves_of(const std::string& run, const std::vector<Json>& metrics) {
   MetricsPicture picture{.runs = {run}, .values = {}};
   for (const std::string& name : names_of(metrics))
-    if (name != "parameters" && name != "tokens" && name != "seconds" && best_of(metrics, name))
+    if (name != "parameters" && name != "tokens" && name != "seconds" && !name.starts_with(kAveragedPrefix) &&
+        best_of(metrics, name))
       picture.values.push_back(name);
   return picture.values.empty() ? "<p>Nothing has been measured yet.</p>" : draw_metrics(picture);
 }

@@ -11,6 +11,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/toml_config.h"
+#include "attune/train/validation.h"
 
 namespace attune::cli {
 namespace {
@@ -57,6 +58,7 @@ std::vector<std::string> names_of(const std::vector<Json>& lines) {
 }
 
 std::string unit_of(const std::string& name, const std::vector<Json>& lines) {
+  if (name.starts_with(kAveragedPrefix)) return unit_of(name.substr(kAveragedPrefix.size()), lines);
   const bool is_loss = name == "loss" || name == "valid_loss";
   if (is_loss && std::ranges::any_of(lines, [](const Json& line) { return line.contains("valid_pearson"); }))
     return "squared error";

@@ -20,7 +20,7 @@ constexpr size_t kLabelsShown = 8;
 
 /// Index of each text's label, -1 for none.
 std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
-                                   bool needs_label, size_t before) {
+                                   const LabelledCorpusOptions& options, size_t before) {
   std::unordered_map<std::string_view, int32_t> known;
   for (const std::string& label : labels)
     if (!known.emplace(label, static_cast<int32_t>(known.size())).second)
@@ -29,11 +29,12 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
   indices.reserve(texts.size());
   for (const LabelledText& text : texts) {
     const auto found = known.find(text.label);
-    const bool none = text.label.empty() && !needs_label;
+    const bool none = text.label.empty() && !options.needs_label;
     if (found == known.end() && !none) {
       const std::span shown = std::span(labels).first(std::min(labels.size(), kLabelsShown));
-      fail<DataError>("text {} has the label \"{}\", expected one of {}{}", before + indices.size() + 1,
-                      text.label.substr(0, 100), fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "");
+      fail<DataError>("text {} has the label \"{}\", expected one of {}{}{}", before + indices.size() + 1,
+                      text.label.substr(0, 100), fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "",
+                      options.advice);
     }
     indices.push_back(none ? -1 : found->second);
   }
@@ -63,8 +64,7 @@ struct Targets {
 
 Targets targets_of(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                    const LabelledCorpusOptions& options, size_t before) {
-  if (!options.numbers)
-    return {label_indices(texts, labels, options.needs_label, before), std::vector<float>(texts.size())};
+  if (!options.numbers) return {label_indices(texts, labels, options, before), std::vector<float>(texts.size())};
   Targets targets{{}, numbers_of(texts, options.needs_label, before)};
   for (const LabelledText& text : texts) targets.labels.push_back(text.label.empty() ? -1 : 0);
   return targets;

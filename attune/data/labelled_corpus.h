@@ -62,6 +62,7 @@ struct LabelledCorpusOptions {
   bool tokenizer_frames_texts = false;  // texts have the tokenizer's special tokens in place of bos and eos
   bool pairs = false;                   // texts are pairs; only tokenizers that frame texts have a form for them
   bool numbers = false;                 // the texts' labels are numbers, and `labels` has the one name of all of them
+  std::string advice = {};              // ends the message of a label that is not one of `labels`
   void validate() const;                // throws ConfigError
 };
 

@@ -401,13 +401,15 @@ void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
   if (architecture == Architecture::encoder_masked_lm) c.add("train.mask_probability", 0.2);
   if (architecture == Architecture::encoder_decoder && text.validates.value_or(false))
     c.add("train.valid_sentences", kValidationPairs);  // of all that are named
-  c.add("train.moving_average", moving_average_of(plan.steps));
+  const bool averages = text.average_checkpoints > 1;
+  if (!averages) c.add("train.moving_average", moving_average_of(plan.steps));
   c.add("train.log_every", std::clamp<int64_t>(plan.steps / 50, 1, 100));
   c.add("train.valid_every", (plan.steps + kValidations - 1) / kValidations, "ten times in a run");
   if (text.validates.value_or(true))
     c.add("train.patience", kValidations / 2, "ends a run that does not get better any more");
   c.add("train.checkpoint_every", 0);
-  c.add("train.keep_checkpoints", 2);
+  c.add("train.keep_checkpoints", std::max<int64_t>(2, text.average_checkpoints),
+        averages ? "as many as are averaged" : "");
   const bool large = architecture != Architecture::encoder_classifier;
   if (large) c.add("train.precision", "auto", "bfloat16 on GPUs and where the processor multiplies it");
 }

@@ -63,6 +63,7 @@ void add_said(const Json& sections, const RunConfig& said, TextMeasures& measure
   if (has_key(sections, "train.batch_tokens") && is_usable(said.train.batch_tokens, int64_t{1} << 26))
     measures.batch_tokens = said.train.batch_tokens;
   if (is_usable(said.train.accumulate)) measures.accumulate = said.train.accumulate;
+  if (is_usable(said.train.average_checkpoints)) measures.average_checkpoints = said.train.average_checkpoints;
   if (has_key(sections, "schedule.kind")) measures.schedule = said.schedule.kind;
   if (said.schedule.learning_rate > 0) measures.learning_rate = said.schedule.learning_rate;
   measures.has_tokenizer = !data.tokenizer.empty() || !data.source_tokenizer.empty() || !data.target_tokenizer.empty();

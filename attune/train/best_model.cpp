@@ -32,10 +32,17 @@ bool take_if_best(const ValidationReport& report, ValidationMetric metric, Train
   state.last_validation = state.step;
   const bool more = more_is_better(metric);
   const bool better = state.best_step < 0 || (more ? value > state.best_value : value < state.best_value);
-  // BLEU stays 0 for a long time while a translator learns: another 0 does not say that nothing improves.
-  const bool still_zero = more && state.best_value == 0;
-  state.without_improvement = better || still_zero ? 0 : state.without_improvement + 1;
-  if (!better && !(more && value == state.best_value)) return false;  // of equal ones the last, which is no improvement
+  const bool equal = more && value == state.best_value;
+  // BLEU stays 0 for a long time while a translator learns: another 0 does not say that nothing improves. Nor does
+  // another equal value while the loss falls.
+  const bool still_learns = more && (state.best_value == 0 || (equal && report.loss.loss < state.least_loss));
+  if (better) {
+    state.without_improvement = 0;
+  } else if (!still_learns) {
+    ++state.without_improvement;
+  }
+  if (report.loss.loss < state.least_loss) state.least_loss = report.loss.loss;
+  if (!better && !equal) return false;  // of equal ones the last, which is no improvement
   state.best_step = state.step;
   state.best_value = value;
   state.best_metric = metric;
@@ -50,6 +57,7 @@ std::string forget_lost_best(const std::filesystem::path& best, const RunConfig&
   state.best_step = state.last_validation = -1;
   state.best_value = 0;
   state.without_improvement = 0;
+  state.least_loss = TrainingState{}.least_loss;
   return fmt::format("the best model so far, of step {}, is forgotten: {}", step, reason);
 }
 

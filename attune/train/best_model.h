@@ -10,9 +10,9 @@
 namespace attune {
 
 /// Counts a validation at the step where the run stands. Returns whether its model is the best so far by `metric`; of
-/// equal ones, but for losses, the last is, which is no improvement. Where more is better, what is still 0 does not
-/// count against the run. Throws ConfigError when the report does not have the metric, NumericError when it is not
-/// finite.
+/// equal ones, but for losses, the last is, which is no improvement. Where more is better, two kinds of validations do
+/// not count against the run: what is still 0, and what equals the best at a lower loss than all before it. Throws
+/// ConfigError when the report does not have the metric, NumericError when it is not finite.
 bool take_if_best(const ValidationReport& report, ValidationMetric metric, TrainingState& state);
 
 /// For a run that resumes. Forgets the best model if `best` no longer holds one or if another metric decides now: the

@@ -14,6 +14,9 @@ namespace {
 
 using Texts = std::vector<LabelledText>;
 
+constexpr const char* kNewLabels =
+    "; model.labels = [] takes the labels of the text, and a new head (docs/fine-tuning.md)";
+
 // Takes a share of the texts away from them.
 Texts hold_out(Texts& texts, double fraction) {
   Texts kept, held_out;
@@ -62,7 +65,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   void take_text(TokenCorpus text);
   void read(const TaskInput& input);
   Texts read_training_text(const TaskInput& input, const LabelledReadOptions& reading);
-  LabelledCorpus encode(const std::vector<std::string>& files, const Texts& texts) const;
+  LabelledCorpus encode(const TaskInput& input, const std::vector<std::string>& files, const Texts& texts) const;
   LabelledBatch texts_of(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
@@ -84,13 +87,18 @@ void ClassificationTask::take_text(TokenCorpus text) {
   set_text(std::move(text), batches_by_length(config_.train));
 }
 
-LabelledCorpus ClassificationTask::encode(const std::vector<std::string>& files, const Texts& texts) const {
+LabelledCorpus ClassificationTask::encode(const TaskInput& input, const std::vector<std::string>& files,
+                                          const Texts& texts) const {
+  // The labels may be those of the initial model, which the user has not seen. A resumed run keeps its own.
+  const bool may_have_others =
+      !input.resumes && !config_.train.initialize_from.empty() && files == config_.data.train_files;
   return naming(files, [&] {
     return encode_labelled(texts, config_.model.labels, *tokenizer_,
                            {.max_tokens = config_.data.max_tokens,
                             .tokenizer_frames_texts = config_.data.tokenizer_frames_texts,
                             .pairs = !config_.data.second_text_field.empty(),
-                            .numbers = is_regression()});
+                            .numbers = is_regression(),
+                            .advice = may_have_others ? kNewLabels : ""});
   });
 }
 
@@ -109,7 +117,7 @@ Texts ClassificationTask::read_training_text(const TaskInput& input, const Label
     for (const LabelledText& text : texts) learning.add(text.text);
     tokenizer_ = learning.learn(config_);
   }
-  const LabelledCorpus text = encode(data.train_files, texts);
+  const LabelledCorpus text = encode(input, data.train_files, texts);
   TokenShard shard(examples_of(text.examples), {.vocab = {tokenizer_->vocab_size(), 1},
                                                 .labels = is_regression() ? 0 : static_cast<int64_t>(labels.size()),
                                                 .numbers = is_regression()});
@@ -140,7 +148,7 @@ void ClassificationTask::read(const TaskInput& input) {
   if (!config_.has_validation()) return;
   const auto limit = static_cast<size_t>(config_.train.valid_sentences);
   if (limit > 0 && limit < held_out.size()) held_out.resize(limit);
-  validation_ = encode(data.valid_files.empty() ? data.train_files : data.valid_files, held_out).examples;
+  validation_ = encode(input, data.valid_files.empty() ? data.train_files : data.valid_files, held_out).examples;
   corpus_.validation_examples = static_cast<int64_t>(validation_.size());
 }
 

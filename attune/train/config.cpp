@@ -105,8 +105,6 @@ void check_data(const DataConfig& data, const TransformerConfig& model) {
       fail<ConfigError>("data.valid_fraction = {}: there are {} to validate on", data.valid_fraction, field);
   check_range<int64_t>("data.max_tokens", data.max_tokens, 3, 1 << 20);
   check_range<int64_t>("data.max_tokens_per_sentence", data.max_tokens_per_sentence, 1, 1 << 20);
-  if (model.architecture == Architecture::encoder)
-    fail<ConfigError>("model.architecture = \"encoder\": has no task to train for, \"encoder_masked_lm\" has");
   if (model.architecture == Architecture::encoder_decoder) {
     check_length("data.max_tokens_per_sentence", data.max_tokens_per_sentence, model);
   } else if (model.architecture != Architecture::decoder_lm) {
@@ -268,6 +266,10 @@ void check_router(const RunConfig& config) {
 }  // namespace
 
 void RunConfig::validate() const {
+  if (model.architecture == Architecture::encoder)
+    fail<ConfigError>(
+        "model.architecture = \"encoder\": has no task to train for; \"encoder_classifier\" and \"encoder_masked_lm\" "
+        "have one");
   refuse_foreign_fields(*this);
   check_data(data, model);
   check_model(model, data);

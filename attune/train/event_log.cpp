@@ -107,18 +107,24 @@ std::optional<Json> parsed(std::string_view text) {
   }
 }
 
-/// The step of a line of metrics.jsonl, or nothing when the line is not an object with a step.
-std::optional<int64_t> step_of(std::string_view line) {
+struct LoggedLine {
+  int64_t step;
+  bool ends_run;  // the figures of the mean of checkpoints, which a run measures once it has ended
+};
+
+/// A line of metrics.jsonl, or nothing when the line is not an object with a step.
+std::optional<LoggedLine> read_line(std::string_view line) {
   const std::optional<Json> read = parsed(line);
   if (!read || !read->is_object()) return std::nullopt;
   const Json& json = *read;
   const auto step = json.find("step");
   if (step == json.end() || !step->is_number_unsigned()) return std::nullopt;
   if (step->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
-  return step->get<int64_t>();
+  return LoggedLine{.step = step->get<int64_t>(), .ends_run = json.contains(kAveragedCheckpoints)};
 }
 
-/// Of a file of such lines: removes an incomplete last one, and those beyond `resume_step` when that is not negative.
+/// Of a file of such lines: removes an incomplete last one and, when `resume_step` is not negative, those beyond it and
+/// those of an end of the run, which goes on.
 void trim_lines(const std::filesystem::path& path, int64_t resume_step) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return;
@@ -130,12 +136,12 @@ void trim_lines(const std::filesystem::path& path, int64_t resume_step) {
     end = newline == text.npos ? text.size() : newline + 1;
     const std::string_view line(text.data() + start, std::min(newline, text.size()) - start);
     ++number;
-    const std::optional<int64_t> step = step_of(line);
-    if (!step && end == text.size()) break;
-    if (!step)
+    const std::optional<LoggedLine> read = read_line(line);
+    if (!read && end == text.size()) break;
+    if (!read)
       fail<FileError>("{}:{}: expected a JSON object with a whole number \"step\" and no key twice, found {:?}",
                       path.string(), number, line.substr(0, 80));
-    if (resume_step >= 0 && *step > resume_step) continue;
+    if (resume_step >= 0 && (read->step > resume_step || read->ends_run)) continue;
     kept += line;
     kept += '\n';
   }

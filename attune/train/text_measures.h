@@ -28,6 +28,7 @@ struct TextMeasures {
   int64_t accumulate = 1;  // batches of an update
   std::optional<ScheduleKind> schedule = {};
   std::optional<double> learning_rate = {};  // schedule.learning_rate
+  int64_t average_checkpoints = 0;           // whose mean the model is to be; 0 or 1: off
   bool has_tokenizer = false;                // a file, so that none is learnt from the text
   bool joint_vocab = true;                   // of pairs: one tokenizer for both sides
 };

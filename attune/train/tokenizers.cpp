@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attune/base/json_fields.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
@@ -35,6 +36,17 @@ std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& conf
                                          {.kind = data.tokenizer_type == TokenizerKind::bpe ? Kind::bpe : Kind::unigram,
                                           .vocab_size = static_cast<int32_t>(data.vocab_size),
                                           .seed = config.train.seed});
+}
+
+// What the configuration says of a tokenizer that is to be learnt, where the initial model has one; "": nothing.
+std::string unused_note(const RunConfig& config) {
+  const Json said = write_fields(config.data), defaults = write_fields(DataConfig{});
+  std::vector<std::string> unused;
+  for (const char* key : {"tokenizer_type", "vocab_size", "subword_marker"})
+    if (said.at(key) != defaults.at(key)) unused.push_back(fmt::format("data.{} = {}", key, show(said.at(key))));
+  if (unused.empty()) return "";
+  return fmt::format("{}: not used, the tokenizer is that of train.initialize_from = \"{}\"", fmt::join(unused, ", "),
+                     config.train.initialize_from);
 }
 
 }  // namespace
@@ -75,10 +87,10 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config) {
 
 std::string vocabulary_note(const RunConfig& config, int64_t source, int64_t target) {
   const DataConfig& data = config.data;
+  if (!data.prepared.empty() || !data.tokenizer.empty() || !data.source_tokenizer.empty()) return "";
+  if (!config.train.initialize_from.empty()) return unused_note(config);
   const bool subwords = data.tokenizer_type == TokenizerKind::unigram || data.tokenizer_type == TokenizerKind::bpe;
-  const bool given = !data.prepared.empty() || !data.tokenizer.empty() || !data.source_tokenizer.empty() ||
-                     !config.train.initialize_from.empty();
-  if (!subwords || given || std::min(source, target) >= data.vocab_size) return "";
+  if (!subwords || std::min(source, target) >= data.vocab_size) return "";
   const std::string yields = source == target ? fmt::format("{}", source) : fmt::format("{} and {}", source, target);
   return fmt::format("data.vocab_size = {} is more than the training text yields: the vocabulary has {} tokens",
                      data.vocab_size, yields);

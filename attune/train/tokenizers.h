@@ -22,7 +22,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config);
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config);
 
 /// A note for the user where a subword tokenizer that was learnt from the training text has fewer tokens than
-/// data.vocab_size, because the text does not yield more; "": none. `target`: the same as `source` where there is one.
+/// data.vocab_size, because the text does not yield more; or where the tokenizer is that of train.initialize_from, and
+/// the configuration has other than the defaults for one that is to be learnt. "": none. `target`: the same as `source`
+/// where there is one.
 std::string vocabulary_note(const RunConfig& config, int64_t source, int64_t target);
 
 /// The name of the temporary folder of a LearningText, with digits added.

@@ -7,8 +7,9 @@
 //   checkpoints/step-00001000.safetensors        the last train.keep_checkpoints
 //   best/                                        the model that was best in validation, by RunConfig::best_metric()
 //   model/                                       what a user should use, written at the end: the mean of the last
-//                                                train.average_checkpoints checkpoints where that is on, else a copy of
-//                                                best/, else (without validation) the last weights
+//                                                train.average_checkpoints checkpoints where that is on and there are
+//                                                two or more, else a copy of best/, else (without validation) the last
+//                                                weights
 
 #include <atomic>
 #include <filesystem>

@@ -1,5 +1,7 @@
 #include "attune/train/training_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -27,6 +29,14 @@ std::vector<std::pair<std::string, double>> with_cost(std::vector<std::pair<std:
                   {"seconds", state.seconds},
                   {"memory_mib", static_cast<double>(peak_process_bytes()) / kMiB},
                   {"tensor_memory_mib", static_cast<double>(allocator_statistics().peak_bytes_in_use) / kMiB}});
+  return scalars;
+}
+
+// Of the model that is the mean of so many checkpoints.
+std::vector<std::pair<std::string, double>> averaged_scalars(const ValidationReport& report, int64_t checkpoints) {
+  std::vector<std::pair<std::string, double>> scalars = validation_scalars(report);
+  for (auto& [name, value] : scalars) name.insert(0, kAveragedPrefix);
+  scalars.emplace(scalars.begin(), kAveragedCheckpoints, static_cast<double>(checkpoints));
   return scalars;
 }
 
@@ -195,12 +205,16 @@ void TrainingRun::save() {
 
 std::optional<ValidationReport> TrainingRun::write_outcome() {
   std::optional<ValidationReport> outcome;
-  const bool mean = config_.train.average_checkpoints > 1;
+  const std::vector<fs::path> averaged = checkpoints_to_average();
+  int64_t count = std::ssize(averaged);
+  communicator_.broadcast(std::as_writable_bytes(std::span(&count, 1)));
+  const bool mean = count > 1;
   if (!mean && state_.best_step < 0) swap_averages();
   if (mean) {
-    if (is_first_) load_mean();
+    if (is_first_) mean_of_checkpoints(averaged, task_->model());
     if (ranks_) ranks_->broadcast_parameters(task_->model());
     if (validates()) outcome = measure();
+    if (outcome && log_) log_->write(state_.step, with_cost(averaged_scalars(*outcome, count), state_));
   }
   // A rank that leaves would end its group of GPUs while a neighbour may still receive.
   communicator_.barrier();
@@ -229,13 +243,19 @@ void TrainingRun::load_best() {
   read_adapter(best / kAdapterFolder, initial_->folder(), task_->model());
 }
 
-// Of the last checkpoints.
-void TrainingRun::load_mean() {
+// Of the first rank: the last ones, as many as there are. Says where these are fewer than was asked for.
+std::vector<fs::path> TrainingRun::checkpoints_to_average() {
+  const int64_t most = config_.train.average_checkpoints;
   std::vector<fs::path> files;
+  if (!is_first_ || most < 2) return files;
   for (const int64_t step : checkpoints_.steps())
     if (step <= state_.step) files.push_back(checkpoints_.file(step));
-  const auto count = std::min(files.size(), static_cast<size_t>(config_.train.average_checkpoints));
-  mean_of_checkpoints(std::span(files).last(count), task_->model());
+  const int64_t count = std::ssize(files);
+  if (count >= most) return {files.end() - most, files.end()};
+  observer_.on_message(fmt::format("train.average_checkpoints = {}: {}", most,
+                                   count > 1 ? fmt::format("there are {}; the model is their mean", count)
+                                             : "there is one checkpoint, so that nothing is averaged"));
+  return files;
 }
 
 TrainingResult TrainingRun::result(StopReason reason) const {

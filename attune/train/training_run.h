@@ -61,7 +61,7 @@ class TrainingRun {
   bool validate();
   void save();
   std::optional<ValidationReport> write_outcome();
-  void load_mean();
+  std::vector<std::filesystem::path> checkpoints_to_average();
   void save_model(const char* name);
   void load_best();
 

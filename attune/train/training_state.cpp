@@ -185,6 +185,7 @@ void check(const TrainingState& state, const std::string& where) {
   whole("without_improvement", state.without_improvement, 0, state.step + 1);
   whole("best_step", state.best_step, -1, state.step);
   real("best_value", state.best_value, any);
+  real("least_loss", state.least_loss, any);
   const LogWindow& window = state.window;
   for (const auto& [name, value] : {std::pair{"window.labels", window.labels},
                                     {"window.tokens", window.tokens},

@@ -2,6 +2,7 @@
 // The state of a training run, and the checkpoint that holds it.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,14 @@ struct TrainingState {
   double seconds = 0;  // of training, without validation and checkpoints
   int64_t tokens = 0;  // that the model has worked on; of the target, where there are two sides
   LogWindow window;
-  int64_t last_validation = -1;  // step
-  int64_t without_improvement = 0;
-  int64_t best_step = -1;  // -1: none
-  double best_value = 0;   // of best_metric
+  int64_t last_validation = -1;     // step
+  int64_t without_improvement = 0;  // validations that count against train.patience
+  int64_t best_step = -1;           // -1: none
+  double best_value = 0;            // of best_metric
   ValidationMetric best_metric = ValidationMetric::bleu;
+  // Of the validations so far. A finite number also before the first, since JSON has no infinity; checkpoints of
+  // earlier versions lack it and leave it so.
+  double least_loss = std::numeric_limits<double>::max();
 };
 
 struct TrainingParts {
@@ -66,6 +70,7 @@ void visit_fields(TrainingState& s, FieldVisitor& v) {
   v("best_step", s.best_step);
   v("best_value", s.best_value);
   v("best_metric", s.best_metric);
+  v("least_loss", s.least_loss);
 }
 
 template <class FieldVisitor>

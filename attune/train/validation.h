@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct ValidationReport {
   int64_t examples = 0;             // sentences, texts or documents
   double seconds = 0;               // that the validation took
   bool best = false;                // so far, by RunConfig::best_metric()
-  int64_t without_improvement = 0;  // validations since the last that was better than all before it
+  int64_t without_improvement = 0;  // validations since the best that count against train.patience
 
   std::optional<double> bleu = {};  // percent, of the detokenized translations against the lines of valid_target
   std::optional<ClassificationScores> classification = {};  // of a classifier's labels
@@ -36,6 +37,11 @@ struct ValidationReport {
 /// The value of a metric, and whether more of it is better. Throws ConfigError when the report does not have it.
 double value_of(const ValidationReport& report, ValidationMetric metric);
 bool more_is_better(ValidationMetric metric);
+
+/// In metrics.jsonl, of a model that is the mean of checkpoints: their number, and what its figures have in front of
+/// the names of a validation ("averaged_valid_loss").
+inline constexpr const char* kAveragedCheckpoints = "averaged_checkpoints";
+inline constexpr std::string_view kAveragedPrefix = "averaged_";
 
 /// The numbers of a validation that go into metrics.jsonl: "valid_loss" and so on.
 std::vector<std::pair<std::string, double>> validation_scalars(const ValidationReport& report);

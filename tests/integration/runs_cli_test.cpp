@@ -278,6 +278,21 @@ TEST_F(RunsCliTest, TheReportIsOnePageOfItsOwn) {
   EXPECT_THAT(refusal(run_attune({"report", folder_ / "none"})), HasSubstr("none"));
 }
 
+TEST_F(RunsCliTest, TheFiguresOfTheAveragedModelAreKept) {
+  const std::string said = train_run("averaged", {"--set", "train.average_checkpoints=2"}).errors;
+  double bleu = -1;
+  for (const Json& line : json_lines(read_file(fs::path(run("averaged")) / "metrics.jsonl")))
+    bleu = line.value("averaged_valid_bleu", bleu);
+  const size_t averaged = said.find("averaged model: step 6: validation loss ");
+  ASSERT_NE(averaged, std::string::npos) << said;
+  EXPECT_THAT(said.substr(averaged), HasSubstr(fmt::format("  BLEU {:.2f}", bleu)));
+  const std::string file = folder_ / "report.html";
+  output_of({"report", run("averaged"), "--out", file});
+  EXPECT_THAT(read_file(file), HasSubstr(fmt::format("<td>averaged_valid_bleu</td><td>{:.6g}</td>", bleu)));
+  EXPECT_THAT(output_of({"draw", "metrics", run("averaged"), "--values", "valid_bleu,averaged_valid_bleu"}),
+              HasSubstr(">BLEU<"));
+}
+
 TEST_F(RunsCliTest, ASampleThatCannotBeShownLeavesTheReport) {
   fs::copy(run("seed1"), folder_ / "long", fs::copy_options::recursive);
   std::string source;

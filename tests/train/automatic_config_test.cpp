@@ -378,6 +378,23 @@ TEST_F(AutomaticConfigFiles, WhatFollowsFromAnAssignmentIsChosenForIt) {
   EXPECT_GT(steps_with("train.batch_tokens=200"), 2 * steps_with("train.batch_tokens=800"));
 }
 
+TEST_F(AutomaticConfigFiles, TheMeanOfCheckpointsHasItsCheckpointsAndNoMovingAverage) {
+  const auto config = [&](const std::vector<std::string>& overrides) {
+    return read_automatic_config(text(Architecture::encoder_decoder), overrides).config.train;
+  };
+  EXPECT_GT(config({}).moving_average, 0);
+  const TrainConfig averaged = config({"train.average_checkpoints=5"});
+  EXPECT_EQ(averaged.keep_checkpoints, 5);
+  EXPECT_EQ(averaged.moving_average, 0);
+  EXPECT_EQ(config({"train.average_checkpoints=1"}).moving_average, config({}).moving_average) << "averages nothing";
+  const TrainConfig both = config({"train.average_checkpoints=5", "train.moving_average=0.9"});
+  EXPECT_EQ(both.moving_average, 0.9) << "it is said";
+  EXPECT_THAT(refusal(Architecture::encoder_decoder, {"train.average_checkpoints=5", "train.keep_checkpoints=3"}),
+              HasSubstr("only train.keep_checkpoints = 3 are kept"));
+  EXPECT_THAT(refusal(Architecture::encoder_decoder, {"train.average_checkpoints=20000"}),
+              HasSubstr("train.average_checkpoints = 20000: needs a number from 0 to 10000"));
+}
+
 TEST_F(AutomaticConfigFiles, APresetsWarmUpFitsTheStepsThatAreChosen) {
   const Json play = text(Architecture::decoder_lm);
   const AutomaticConfig run = read_automatic_config(play, {}, "gpt2-124m");

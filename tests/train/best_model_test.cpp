@@ -17,6 +17,15 @@ bool is_best(TrainingState& state, ValidationMetric metric, double value) {
   return take_if_best(report, metric, state);
 }
 
+// The same, with a loss beside the accuracy.
+bool is_best_accuracy(TrainingState& state, double accuracy, double loss) {
+  ++state.step;
+  ValidationReport report;
+  report.loss.loss = loss;
+  report.loss.accuracy = accuracy;
+  return take_if_best(report, ValidationMetric::accuracy, state);
+}
+
 TEST(BestModel, OfEqualAccuraciesTheLastIsTakenAndNoneIsAnImprovement) {
   TrainingState state;
   for (const double accuracy : {0.9, 0.95, 0.95, 0.95})
@@ -36,6 +45,23 @@ TEST(BestModel, WhatIsStillZeroIsNotCountedAgainstTheRun) {
   EXPECT_TRUE(is_best(state, ValidationMetric::accuracy, 0.1));
   EXPECT_FALSE(is_best(state, ValidationMetric::accuracy, 0));
   EXPECT_EQ(state.without_improvement, 1) << "it was better before";
+}
+
+TEST(BestModel, AnEqualAccuracyAtTheLeastLossIsNotCountedAgainstTheRun) {
+  TrainingState state;
+  const auto counted = [&](double accuracy, double loss) {
+    is_best_accuracy(state, accuracy, loss);
+    return state.without_improvement;
+  };
+  EXPECT_EQ(counted(0.5, 3), 0);
+  EXPECT_EQ(counted(0.5, 2), 0);
+  EXPECT_EQ(counted(0.5, 2.5), 1) << "less than the first, but more than the least";
+  EXPECT_EQ(counted(0.5, 2), 2) << "no less than the least";
+  EXPECT_EQ(counted(0.5, 1.5), 2) << "is not counted";
+  EXPECT_EQ(counted(0.4, 1), 3) << "a lower accuracy counts at any loss";
+  EXPECT_EQ(counted(0.5, 1.2), 4) << "the loss was 1 already";
+  EXPECT_EQ(counted(0.6, 9), 0);
+  EXPECT_EQ(state.least_loss, 1);
 }
 
 TEST(BestModel, OfEqualLossesTheFirstIsTaken) {

@@ -257,6 +257,9 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
       refusal("encoder_classifier", "generation.beam_size=2"),
       "--set generation.beam_size=2: generation.beam_size: architecture = \"encoder_classifier\" has no use for it");
   EXPECT_THAT(refusal("encoder_decoder", "sampling.top_k=2"), HasSubstr("sampling.top_k: "));
+  EXPECT_EQ(refusal("encoder", "data.train_files=a"),
+            "--set model.architecture=encoder: model.architecture = \"encoder\": has no task to train for; "
+            "\"encoder_classifier\" and \"encoder_masked_lm\" have one");
   EXPECT_THAT(refusal("decoder_lm", "train.mask_probability=0.3"), HasSubstr("has no use for it"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.word_dropout=0.3"), HasSubstr("has train.mask_probability"));
   EXPECT_THAT(refusal("decoder_lm", "train.r_drop=-1"), HasSubstr("train.r_drop = -1"));

@@ -198,6 +198,18 @@ TEST_F(EventLogTest, StepZeroIsAPlaceToResumeFrom) {
   EXPECT_EQ(metrics_without_time(), "{\"step\":0,\"loss\":1.0}\n");
 }
 
+TEST_F(EventLogTest, ARunThatGoesOnHasNoFiguresOfAnAveragedModel) {
+  {
+    EventLog log(folder_);
+    log.write(10, Scalars{{"loss", 2}});
+    log.write(10, Scalars{{"averaged_checkpoints", 3}, {"averaged_valid_loss", 1}});
+  }
+  { EventLog(folder_).write(11, Scalars{{"loss", 1}}); }
+  EXPECT_NE(metrics_without_time().find("averaged_valid_loss"), std::string::npos) << "it does not resume";
+  EventLog log(folder_, 10);
+  EXPECT_EQ(metrics_without_time(), "{\"step\":10,\"loss\":2.0}\n");
+}
+
 TEST_F(EventLogTest, DropsATornLineAndEndsAWholeOne) {
   fs::create_directories(folder_);
   const std::string whole = "{\"step\":1,\"time\":1700000000.0,\"loss\":1.0}";

@@ -233,6 +233,40 @@ TEST_F(InitialModelTest, WhatContradictsTheModelIsSaid) {
   EXPECT_THAT(message_of<FileError>([&] { config_of((folder_ / "nowhere").string(), {}); }), HasSubstr("nowhere"));
 }
 
+TEST_F(InitialModelTest, ALabelThatTheModelLacksNamesTheRemedy) {
+  const std::string text = file("train.tsv", "good\tthe cat sat\nbad\tthe dog ran away\ngood\ta cat\nbad\ta dog\n");
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> keys = {set("data.train_files", text)};
+    keys.insert(keys.end(), more.begin(), more.end());
+    train(config_of(hub("bert-classifier"), keys), folder_ / "run");
+  };
+  EXPECT_THAT(message_of<DataError>([&] { run({}); }),
+              HasSubstr("train.tsv: text 1 has the label \"good\", expected one of LABEL_0, LABEL_1, LABEL_2, LABEL_3; "
+                        "model.labels = [] takes the labels of the text, and a new head"));
+  EXPECT_NO_THROW(run({"model.labels=[]"}));
+  const std::string other = file("valid.tsv", "fair\ta cat\n");
+  std::filesystem::remove_all(folder_ / "run");
+  EXPECT_THAT(message_of<DataError>([&] {
+                run({"model.labels=[]", set("data.valid_files", other)});
+              }),
+              ::testing::EndsWith("valid.tsv: text 1 has the label \"fair\", expected one of bad, good"))
+      << "it would not help";
+}
+
+TEST_F(InitialModelTest, ATokenizerThatCannotBeLearntIsSaid) {
+  const std::string text = file("train.tsv", "good\tthe cat sat\nbad\tthe dog ran away\n");
+  const auto messages = [&](const std::string& run, std::vector<std::string> keys) {
+    keys.insert(keys.end(), {set("data.train_files", text), "model.labels=[]"});
+    return train(config_of(hub("bert-classifier"), keys), folder_ / run).seen.messages;
+  };
+  EXPECT_THAT(
+      messages("set", {"data.tokenizer_type=bpe", "data.vocab_size=99"}),
+      ::testing::Contains("data.tokenizer_type = \"bpe\", data.vocab_size = 99: not used, the tokenizer is that of "
+                          "train.initialize_from = \"" +
+                          hub("bert-classifier") + "\""));
+  EXPECT_THAT(messages("not_set", {}), ::testing::Not(::testing::Contains(HasSubstr("not used"))));
+}
+
 TEST_F(InitialModelTest, TakesTheFolderOfARun) {
   write_keyword_text(folder_ / "train.tsv", 60, 1);
   write_keyword_text(folder_ / "valid.tsv", 10, 2);

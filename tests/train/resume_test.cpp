@@ -364,15 +364,12 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
   Checkpoint checkpoint;
   for (const std::string& name : reader.names()) checkpoint.tensors.push_back({name, reader.load(name)});
   const Json good = checkpoint_state(reader);
-  const std::vector<std::pair<std::string, Json>> wrong = {{"/training/step", -1},
-                                                           {"/training/epoch", -5},
-                                                           {"/training/seconds", -1.0},
-                                                           {"/training/seconds", nullptr},
-                                                           {"/training/best_step", 21},
-                                                           {"/training/last_validation", 1000},
-                                                           {"/training/tokens", -1},
-                                                           {"/training/window/tokens", -1},
-                                                           {"/training/without_improvement", int64_t{1} << 60}};
+  const std::vector<std::pair<std::string, Json>> wrong = {
+      {"/training/step", -1},          {"/training/epoch", -5},
+      {"/training/seconds", -1.0},     {"/training/seconds", nullptr},
+      {"/training/best_step", 21},     {"/training/last_validation", 1000},
+      {"/training/tokens", -1},        {"/training/least_loss", nullptr},
+      {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60}};
   for (const auto& [field, value] : wrong) {
     checkpoint.state = good;
     checkpoint.state[Json::json_pointer(field)] = value;
@@ -381,6 +378,28 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
     EXPECT_THAT(message_of<Error>([&] { train(config_, folder_ / "run", true); }),
                 AllOf(HasSubstr("step-00000020.safetensors: training"), HasSubstr(name)));
   }
+}
+
+// Checkpoints of earlier versions do not have it.
+TEST_F(ResumeTest, TheLeastLossGoesOnAndMayBeMissing) {
+  config_.train.valid_every = 10;
+  config_.train.checkpoint_every = 10;
+  const TrainedRun run = train(config_, folder_ / "run");
+  const fs::path file = checkpoint_file(folder_ / "run", 20);
+  Checkpoint checkpoint;
+  {
+    const SafetensorsReader reader(file);
+    for (const std::string& name : reader.names()) checkpoint.tensors.push_back({name, reader.load(name)});
+    checkpoint.state = checkpoint_state(reader);
+  }
+  ASSERT_EQ(run.seen.validations.size(), 2u);
+  Json& training = checkpoint.state.at("training");
+  EXPECT_EQ(training.at("least_loss").get<double>(),
+            std::min(run.seen.validations[0].loss.loss, run.seen.validations[1].loss.loss));
+  training.erase("least_loss");
+  write_checkpoint(file, checkpoint);
+  config_.train.steps = 21;
+  EXPECT_EQ(train(config_, folder_ / "run", true).result.step, 21);
 }
 
 TEST_F(ResumeTest, BeginsWhereThereIsNothing) {

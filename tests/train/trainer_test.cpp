@@ -207,6 +207,35 @@ TEST_F(TrainerTest, TheOutcomeIsTheMeanOfCheckpoints) {
     for (size_t i = 0; i < mean.values<float>().size(); ++i)
       ASSERT_NEAR(mean.values<float>()[i], (x.values<float>()[i] + y.values<float>()[i]) / 2, 1e-6) << name;
   }
+
+  const std::vector<std::string> metrics = metrics_of(folder_ / "run");
+  const Json last = Json::parse(metrics.back());
+  EXPECT_EQ(last.at("step").get<int64_t>(), 6);
+  EXPECT_EQ(last.at("averaged_checkpoints").get<int64_t>(), 2);
+  EXPECT_EQ(last.at("averaged_valid_loss").get<double>(), run.result.outcome->loss.loss);
+  EXPECT_EQ(last.at("averaged_valid_bleu").get<double>(), run.result.outcome->bleu);
+  train(config_, folder_ / "run", true);
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics) << "the line is written again, not twice";
+}
+
+TEST_F(TrainerTest, OneCheckpointIsNotAveraged) {
+  config_.train.steps = 6;
+  config_.train.valid_every = 3;
+  config_.train.checkpoint_every = 100;
+  config_.train.average_checkpoints = 4;
+  const TrainedRun run = train(config_, folder_ / "run");
+  EXPECT_FALSE(run.result.outcome.has_value());
+  EXPECT_THAT(run.seen.messages, ::testing::Contains("train.average_checkpoints = 4: there is one checkpoint, so that "
+                                                     "nothing is averaged"));
+  EXPECT_EQ(tensors_of(folder_ / "run" / "model" / "model.safetensors"),
+            tensors_of(folder_ / "run" / "best" / "model.safetensors"));
+  EXPECT_THAT(metrics_of(folder_ / "run").back(), ::testing::Not(HasSubstr("averaged_")));
+
+  config_.train.checkpoint_every = 3;
+  const TrainedRun two = train(config_, folder_ / "two");
+  EXPECT_TRUE(two.result.outcome.has_value());
+  EXPECT_THAT(two.seen.messages,
+              ::testing::Contains("train.average_checkpoints = 4: there are 2; the model is their mean"));
 }
 
 TEST_F(TrainerTest, TheOutcomeWithoutValidationIsTheMovingAverage) {
