@@ -15,10 +15,8 @@ namespace {
 constexpr std::pair<std::string_view, const char*> kLineEnds[] = {
     {"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
 
-}  // namespace
-
-std::string show(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+// JSON's text with those of its strings escaped.
+std::string with_escaped_line_ends(std::string text) {
   constexpr const char* kFirstBytes = "\xC2\xE2";
   std::string line;
   size_t done = 0;
@@ -33,6 +31,20 @@ std::string show(const Json& value) {
   if (done == 0) return text;
   line.append(text, done);
   return line;
+}
+
+std::string dump(const Json& value, int indent) {
+  return with_escaped_line_ends(value.dump(indent, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+std::string show(const Json& value) {
+  return dump(value, -1);
+}
+
+std::string show_indented(const Json& value) {
+  return dump(value, 2);
 }
 
 std::string in_quotes(std::string_view text) {

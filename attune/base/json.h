@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 /// Returns a value as one line of JSON: U+0085, U+2028 and U+2029, which end a line for some programs, are escaped.
 /// Does not throw for strings that are not valid UTF-8.
 std::string show(const Json& value);
+/// The same on several lines, for people to read: two spaces for each level.
+std::string show_indented(const Json& value);
 
 /// The text in double quotes on one line, control characters escaped, cut when very long: a hostile name in an error.
 std::string in_quotes(std::string_view text);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -69,14 +70,26 @@ std::optional<double> minutes_of(const ComparedRun& run) {
   return *run.seconds / 60;
 }
 
-// Keys whose values are not the same in all runs.
+// The values of a key; null where a run does not have it.
+std::vector<Json> values_of(const std::vector<ComparedRun>& runs, const std::string& key) {
+  std::vector<Json> values;
+  for (const ComparedRun& run : runs) values.push_back(run.config.value(key, Json()));
+  return values;
+}
+
+bool all_equal(const std::vector<Json>& values) {
+  return std::ranges::adjacent_find(values, std::not_equal_to()) == values.end();
+}
+
+// Keys whose values are not the same in all runs. Of several architectures only what all of them have is compared.
 std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
+  const bool one_architecture = all_equal(values_of(runs, "model.architecture"));
   std::vector<std::string> keys;
   for (const ComparedRun& run : runs)
     for (const auto& [key, value] : run.config.items()) {
-      const bool differs = std::ranges::any_of(
-          runs, [&, k = key, v = value](const ComparedRun& other) { return other.config.value(k, Json()) != v; });
-      if (differs && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+      const std::vector<Json> values = values_of(runs, key);
+      if (all_equal(values) || std::ranges::find(keys, key) != keys.end()) continue;
+      if (one_architecture || std::ranges::find(values, Json()) == values.end()) keys.push_back(key);
     }
   return keys;
 }
@@ -127,9 +140,16 @@ std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, c
   return spreads;
 }
 
-// Runs that differ in their seed alone, two or more.
+size_t number_of_seeds(const std::vector<ComparedRun>& runs, const std::vector<size_t>& group) {
+  std::set<Json> seeds;
+  for (const size_t i : group) seeds.insert(runs[i].config.value("train.seed", Json()));
+  return seeds.size();
+}
+
+// Runs that differ in their seed alone, of two seeds or more.
 struct SeedGroup {
   std::vector<size_t> runs;
+  size_t seeds = 0;
   std::map<std::string, Spread> best;
 };
 
@@ -204,9 +224,22 @@ void write_rows(TextOutput& out, const std::vector<Row>& rows) {
   }
 }
 
-std::string value_text(const Json& value) {
+// One of the values that runs have for a key. A choice between kinds is its kind and, in brackets, the fields in which
+// choices of this kind differ.
+std::string value_text(const Json& value, const std::vector<Json>& values) {
   if (value.is_null()) return "-";
-  return one_line(value.is_string() ? value.get<std::string>() : show(value));
+  if (!value.is_object()) return one_line(value.is_string() ? value.get<std::string>() : show(value));
+  const Json kind = value.value("kind", Json(""));
+  std::string fields;
+  for (const auto& [name, field] : value.items()) {
+    std::vector<Json> same_kind;
+    for (const Json& other : values)
+      if (other.is_object() && other.value("kind", Json("")) == kind) same_kind.push_back(other.value(name, Json()));
+    if (all_equal(same_kind)) continue;
+    fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one_line(name), value_text(field, same_kind));
+  }
+  const std::string name = value_text(kind, {});
+  return fields.empty() ? name : fmt::format("{} ({})", name, fields);
 }
 
 std::string number_or_dash(std::optional<double> value, const char* format) {
@@ -223,7 +256,9 @@ void write_table(TextOutput& out, const Comparison& comparison) {
   };
   for (const ComparedRun& run : runs) rows.front().push_back(one_line(run.name));
   for (const std::string& key : comparison.differing_keys)
-    add(key, [&](const ComparedRun& run) { return value_text(run.config.value(key, Json())); });
+    add(key, [&, values = values_of(runs, key)](const ComparedRun& run) {
+      return value_text(run.config.value(key, Json()), values);
+    });
   add("parameters", [](const ComparedRun& run) { return number_or_dash(run.parameters, "{:.0f}"); });
   add("steps", [](const ComparedRun& run) { return number_or_dash(run.steps, "{:.0f}"); });
   add("tokens", [](const ComparedRun& run) { return number_or_dash(run.tokens, "{:.0f}"); });
@@ -251,8 +286,9 @@ std::string names_of_group(const std::vector<ComparedRun>& runs, const std::vect
 void write_groups(TextOutput& out, const Comparison& comparison) {
   for (const SeedGroup& group : comparison.seeds) {
     out.line("");
-    out.line(fmt::format("Mean and standard deviation over {} seeds ({}):", group.runs.size(),
-                         names_of_group(comparison.runs, group.runs)));
+    out.line(fmt::format("Mean and standard deviation over {}{} seeds ({}):",
+                         group.runs.size() == group.seeds ? "" : fmt::format("{} runs of ", group.runs.size()),
+                         group.seeds, names_of_group(comparison.runs, group.runs)));
     for (const auto& [name, spread] : group.best)
       out.line(fmt::format("  best {:<26}{:.4f} +- {:.4f}", name, spread.mean, spread.deviation));
   }
@@ -318,9 +354,10 @@ Comparison compare_runs(const CompareCommand& command) {
   translate_test_set(command, comparison);
   comparison.differing_keys = differing_keys(runs);
   for (std::vector<size_t> group : groups_of(runs)) {
-    if (group.size() < 2) continue;
+    const size_t seeds = number_of_seeds(runs, group);
+    if (seeds < 2) continue;
     std::map<std::string, Spread> best = spreads_of(runs, group);
-    comparison.seeds.push_back({.runs = std::move(group), .best = std::move(best)});
+    comparison.seeds.push_back({.runs = std::move(group), .seeds = seeds, .best = std::move(best)});
   }
   if (runs.front().bleu)
     for (size_t i = 1; i < runs.size(); ++i)
@@ -334,7 +371,7 @@ int compare(const CompareCommand& command) {
   const Comparison comparison = compare_runs(command);
   TextOutput out;
   if (command.json) {
-    out.line(to_json(command, comparison).dump(2, ' ', false, Json::error_handler_t::replace));
+    out.line(show_indented(to_json(command, comparison)));
   } else {
     write_table(out, comparison);
     write_groups(out, comparison);

@@ -101,7 +101,7 @@ void print(const PreparedIndex& index) {
 
 void print_json(const Json& json) {
   TextOutput out;
-  out.line(json.dump(2, ' ', false, Json::error_handler_t::replace));
+  out.line(show_indented(json));
   out.finish();
 }
 

@@ -306,7 +306,7 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
   const Evaluation result = model ? evaluate_model(command, *model) : evaluate_hypotheses(command);
   TextOutput out;
   if (command.json) {
-    out.line(to_json(result).dump(2));
+    out.line(show_indented(to_json(result)));
   } else {
     write_table(out, result);
   }

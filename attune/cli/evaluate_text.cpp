@@ -192,7 +192,7 @@ void write_table(TextOutput& out, const FileEvaluation& e) {
 template <class Result>
 void write_result(TextOutput& out, const Result& result, bool json) {
   if (json) {
-    out.line(to_json(result).dump(2, ' ', false, Json::error_handler_t::replace));
+    out.line(show_indented(to_json(result)));
   } else {
     write_table(out, result);
   }

@@ -27,7 +27,7 @@ int export_model(const ExportCommand& command) {
     const Json json = {
         {"model", command.model},        {"out", command.out},  {"family", done.family},    {"class", done.class_name},
         {"parameters", done.parameters}, {"bytes", done.bytes}, {"left_out", done.left_out}};
-    out.line(json.dump(2, ' ', false, Json::error_handler_t::replace));
+    out.line(show_indented(json));
   } else {
     out.line(fmt::format("wrote {}: {} ({}), {} numbers in {:.2f} MB", one_line(command.out), done.class_name,
                          done.family, done.parameters, static_cast<double>(done.bytes) / 1e6));

@@ -253,7 +253,7 @@ int inspect(const InspectCommand& command) {
     if (!command.html.empty()) fail<ConfigError>("--html needs --attention");
     const Inspected inspected = read_what(command);
     if (command.json) {
-      out.line(summary_json(command, inspected).dump(2, ' ', false, Json::error_handler_t::replace));
+      out.line(show_indented(summary_json(command, inspected)));
     } else {
       write_architecture(out, inspected.config);
       write_parameters(out, inspected, command.layers);

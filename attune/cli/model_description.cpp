@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "attune/base/json_fields.h"
+#include "attune/cli/pattern_options.h"
 #include "attune/cli/text_output.h"
+#include "attune/models/kinds/layers_text.h"
 #include "attune/models/settings.h"
 
 namespace attune::cli {
@@ -34,22 +36,10 @@ std::string variant_text(const V& value) {
   return fields.empty() ? variant_name(value) : fmt::format("{} ({})", variant_name(value), fields);
 }
 
-std::string pattern_text(const AttentionPattern& pattern) {
-  if (std::holds_alternative<FullAttention>(pattern)) return "";
-  return ", " + std::visit(
-                    [&](const auto& p) {
-                      const Json fields = write_fields(p);
-                      std::string text = variant_name(pattern);
-                      for (const auto& [name, field] : fields.items())
-                        text += fmt::format(" {} {}", name, field.dump());
-                      return text;
-                    },
-                    pattern);
-}
-
 std::string attention_text(const AttentionKind& kind, const TransformerConfig& c) {
+  const AttentionPattern& pattern = pattern_of(kind);
   return std::visit([&](const auto& attention) { return attention.summary(c.d_model, c.heads); }, kind) +
-         pattern_text(pattern_of(kind));
+         (std::holds_alternative<FullAttention>(pattern) ? "" : ", " + pattern_text(pattern));
 }
 
 std::string positions_text(const TransformerConfig& c) {
@@ -88,6 +78,15 @@ std::string labels_text(const std::vector<std::string>& labels) {
 
 }  // namespace
 
+std::string local_attention_text(const TransformerConfig& c) {
+  std::vector<int64_t> local;
+  for (size_t i = 0; i < c.layer_attention.size(); ++i)
+    if (c.layer_attention[i] == LayerAttention::local) local.push_back(static_cast<int64_t>(i));
+  if (local.empty()) return "";
+  return fmt::format("{}: {}, positions {}", layers_text(local), pattern_text(SlidingWindow{.size = c.local_window}),
+                     variant_text(c.local_positions));
+}
+
 Description describe_architecture(const TransformerConfig& c) {
   const bool two_stacks = c.architecture == Architecture::encoder_decoder;
   const TransformerConfig decoder = c.of_decoder();
@@ -106,6 +105,7 @@ Description describe_architecture(const TransformerConfig& c) {
     rows.emplace_back("cross attention", attention_text(c.cross_attention, decoder));
   } else {
     rows.emplace_back("attention", attention_text(c.attention, c));
+    if (const std::string local = local_attention_text(c); !local.empty()) rows.emplace_back("local attention", local);
   }
   rows.emplace_back("positions", positions_text(c));
   rows.emplace_back("norm", norm_text(c));

@@ -15,6 +15,10 @@ using Description = std::vector<std::pair<std::string, std::string>>;
 /// The parts of the model, most important first.
 Description describe_architecture(const TransformerConfig& config);
 
+/// Which layers have local attention, and what it is, "layers 1 to 5: window, size 512, positions rotary"; "" without
+/// any.
+std::string local_attention_text(const TransformerConfig& config);
+
 /// Parameters by the parts that a model of this architecture has, named as its tensors are; they sum to the total.
 std::vector<std::pair<std::string, int64_t>> parts_of(const TransformerConfig& config, const ParameterCounts& counts);
 

@@ -38,7 +38,7 @@ int quantize(const QuantizeCommand& command) {
                        {"bytes_before", done.bytes_before},
                        {"bytes_after", done.bytes_after},
                        {"ratio", ratio}};
-    out.line(json.dump(2, ' ', false, Json::error_handler_t::replace));
+    out.line(show_indented(json));
   } else {
     out.line(fmt::format("wrote {}: {} parameters in {}, {} in place of {}: {:.2f} times smaller",
                          one_line(command.out), done.parameters, command.type, megabytes(done.bytes_after),

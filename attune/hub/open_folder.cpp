@@ -10,6 +10,7 @@
 #include "attune/hub/adapter_folder.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
+#include "attune/io/gguf.h"
 #include "attune/nn/adapters.h"
 #include "attune/nn/make_panels.h"
 #include "attune/text/limited_tokenizer.h"
@@ -87,6 +88,7 @@ auto load_with(const std::optional<std::filesystem::path>& adapter, const Opened
 }  // namespace
 
 OpenedFolder::OpenedFolder(const std::filesystem::path& given) {
+  refuse_gguf(given);
   std::error_code ignored;
   if (std::filesystem::is_regular_file(given, ignored))
     fail<FileError>("{}: is a file, a model is a folder", given.string());

@@ -133,12 +133,16 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision, 
 }
 
 std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) const {
+  return embed_encoded(encode(texts, options), options);
+}
+
+std::vector<Encoding> Embedder::encode(std::span<const std::string> texts, const EmbedOptions& options) const {
   std::vector<Encoding> encoded;
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], "text " + std::to_string(i + 1));
     encoded.push_back(encode(texts[i], options));
   }
-  return embed_encoded(encoded, options);
+  return encoded;
 }
 
 Encoding Embedder::encode(std::string_view text, const EmbedOptions& options) const {

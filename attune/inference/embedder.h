@@ -86,6 +86,8 @@ class Embedder {
   /// long. Throws DataError, and ConfigError
   /// naming the prompts where there is none of the name that is asked for.
   Encoding encode(std::string_view text, const EmbedOptions& options = {}) const;
+  /// The same for several; the DataError names the text, counted from 1.
+  std::vector<Encoding> encode(std::span<const std::string> texts, const EmbedOptions& options = {}) const;
   /// embed() for texts as encode() returns them. Throws DataError for one without ids, with ids that the model does not
   /// have, or with more than it reads.
   std::vector<std::vector<float>> embed_encoded(std::span<const Encoding> texts,

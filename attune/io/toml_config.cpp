@@ -9,6 +9,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/gguf.h"
 #include "attune/io/json_file.h"
 
 namespace attune {
@@ -179,6 +180,7 @@ Json parse_toml(std::string_view text, const std::string& where) {
 }
 
 Json read_toml(const std::filesystem::path& path) {
+  refuse_gguf(path);  // attune inspect takes a configuration in the place of a model
   return parse_toml(read_file(path, kMaxBytes), path.string());
 }
 

@@ -79,12 +79,17 @@ void ServeConfig::validate() const {
   check_range<int64_t>("limits.attention_tokens", limits.attention_tokens, 1, 4096);
   check_range("limits.request_seconds", limits.request_seconds, 0.01, kLong);
   check_range("drain_seconds", drain_seconds, 0.0, kLong);
-  for (const std::string& origin : security.cors_origins)
+  for (const std::string& origin : security.cors_origins) {
+    if (origin == "null")
+      fail<ConfigError>(
+          "security.cors_origins (--cors-origin): is \"null\", the origin of a page opened as a file, which a page of "
+          "any site can take: serve the page from http://localhost, or name \"*\" to let all pages ask");
     if (origin != "*" && !is_origin(origin))
       fail<ConfigError>(
           "security.cors_origins (--cors-origin): is {}, needs \"*\" or an origin as browsers write it, in small "
           "letters and without a path: https://example.com, http://localhost:3000",
           in_quotes(origin));
+  }
   if (models.empty()) fail<ConfigError>("no model is named: attune serve FOLDER, or [models.NAME] in serve.toml");
   for (const auto& [name, model] : models) {
     check_name(name);

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from os import fspath
 from typing import Unpack
@@ -35,10 +36,15 @@ class Embedder:
         **options: Unpack[EmbedOptions],
     ) -> Tensor:
         """Returns float32 [texts, dimension], of a single text [dimension]; numpy.asarray() and torch.from_dlpack()
-        take it without a copy. A vector does not depend on the other texts."""
+        take it without a copy. A vector does not depend on the other texts. Of a text that is longer than the model
+        reads, the beginning is used; a UserWarning says how many such texts there are."""
         batch = texts_of(texts, "text")
         with reporting(progress, "embed") as report:
-            vectors = self._embedder.embed(batch, plain(options), report, interrupt)
+            vectors, cut = self._embedder.embed(batch, plain(options), report, interrupt)
+        if cut > 0:
+            found = f"{cut} of {len(batch)} texts {'was' if cut == 1 else 'were'} cut"
+            message = f"{found}: the model reads {self._embedder.max_tokens()} tokens, with bos and eos"
+            warnings.warn(message, stacklevel=2)
         return vectors.reshape([-1]) if isinstance(texts, str) else vectors
 
     async def embed_async(self, texts: str | Sequence[str], **options: Unpack[EmbedOptions]) -> Tensor:
@@ -47,8 +53,8 @@ class Embedder:
 
     def embed_iterable(self, texts: Iterable[str], **options: Unpack[EmbedOptions]) -> Stream[Tensor, None]:
         """embed() for more texts than memory holds: a tensor [dimension] for each, in their order, by for or async for.
-        `texts` is read on another thread, three pieces of 16 * batch_texts ahead at most; a call takes what has arrived.
-        Leaving the loop ends the work.
+        `texts` is read on another thread, three pieces of 16 * batch_texts ahead at most; a call takes what has arrived,
+        and warns of texts that it cut. Leaving the loop ends the work.
 
         >>> embedder = Embedder(embedding_model)
         >>> sum(1 for _ in embedder.embed_iterable("a b" for _ in range(100)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+import re
 import shutil
 import tempfile
 import weakref
@@ -18,17 +19,25 @@ _PAIR = ("source", "target")
 _PROMPT = ("prompt", "answer")
 _LABELLED = ("label", "text")
 _LABELLED_PAIR = ("label", "text", "second_text")
+_EMPTY_LINE = re.compile(r"\n[ \t\r]*\n")
 _LIST = "written.json"  # in a folder of texts: the names of the files that a run has put there
 
 
 def as_written(text: str | tuple[str, str], text_unit: str) -> str:
     """One of several texts as a model of this data.text_unit reads it in a file: a (prompt, answer) where that is
-    "answer". Throws DataError for another kind."""
+    "answer". Line ends at its end do not count. Throws DataError for another kind, and for a text that the model would
+    read as several: one of several lines where the unit is "line", one with an empty line where it is "paragraph"."""
     if text_unit == "answer":
         return _json_line(text, _PROMPT)
     if not isinstance(text, str):
         raise _core.DataError(f"{_shown(text)}: a text was expected, as text_unit is {text_unit!r}")
-    return text.rstrip("\n") + ("\n\n" if text_unit == "paragraph" else "\n")
+    text = text.rstrip("\n")
+    if text_unit == "line" and "\n" in text:
+        message = "a text of one line was expected, as text_unit is 'line'; 'paragraph' takes texts of several"
+        raise _core.DataError(f"{_shown(text)}: {message}")
+    if text_unit == "paragraph" and _EMPTY_LINE.search(text.strip()):
+        raise _core.DataError(f"{_shown(text)}: a text without empty lines was expected, as text_unit is 'paragraph'")
+    return text + ("\n\n" if text_unit == "paragraph" else "\n")
 
 
 def write_examples(

@@ -220,7 +220,8 @@ class TextGenerator:
         `text` is a file (a pathlib.Path), plain or gzip, that is read as the model's training text was (data.text_unit),
         or what would stand in such a file: one text, or the lines, paragraphs or (prompt, answer) of one. The model
         reads it in windows of its context that advance by `stride` tokens; 0: by the context. Throws DataError for a
-        text without tokens to predict, ConfigError for a stride out of range, Interrupted after interrupt.set().
+        text without tokens to predict, and for one of several that would be read as two (see Trainer); ConfigError for
+        a stride out of range; Interrupted after interrupt.set().
 
         >>> generator = TextGenerator(language_model)
         >>> scores = generator.evaluate(["a b c", "b c d"])

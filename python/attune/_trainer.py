@@ -33,10 +33,14 @@ class Trainer:
         decoder_lm            text, or (prompt, answer), of which the answer is learned
         the others            text
 
+    data.text_unit says what a text is. "stream", the default of decoder_lm: the texts are one, each on lines of its own,
+    and the model does not see where one ends. "line", the default of the others: each is a document of one line.
+    "paragraph": each is a document that may have several lines, none of them empty.
+
     `automatic`: what `config` and `preset` leave open is chosen from the amount of text, as `attune train --source` (or
     --labelled, --text) does; `choices` then has (key, value, reason) of it, and the text is read once to count it. The
     text is of model.architecture, and `config` is a dict. Throws ConfigError naming the key, and DataError for an
-    example of another form.
+    example of another form, or with a line end that would make two of it.
 
     >>> trainer = Trainer(
     ...     {"model": {"architecture": "decoder_lm", "d_model": 16, "heads": 2, "layers": 1, "d_ff": 32},

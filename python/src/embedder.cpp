@@ -14,8 +14,10 @@
 namespace attune::python {
 namespace {
 
-Tensor embed(const Embedder& embedder, const std::vector<std::string>& texts, const nb::dict& options,
-             std::optional<nb::callable> progress, const std::shared_ptr<Interrupt>& interrupt) {
+// The vectors, and how many texts were cut.
+std::pair<Tensor, int64_t> embed(const Embedder& embedder, const std::vector<std::string>& texts,
+                                 const nb::dict& options, std::optional<nb::callable> progress,
+                                 const std::shared_ptr<Interrupt>& interrupt) {
   EmbedFields fields = embed_fields(json_of(options));
   return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
     const ThreadScope threads(fields.threads);
@@ -25,12 +27,13 @@ Tensor embed(const Embedder& embedder, const std::vector<std::string>& texts, co
       check_interrupt(flag);
       if (report) report(done, total);
     };
-    const std::vector<std::vector<float>> vectors = embedder.embed(texts, fields.options);
+    const std::vector<Encoding> encoded = embedder.encode(texts, fields.options);
+    const std::vector<std::vector<float>> vectors = embedder.embed_encoded(encoded, fields.options);
     const int64_t dimension = embedder.dimension(fields.options);
     const Tensor tensor = Tensor::empty({static_cast<int64_t>(vectors.size()), dimension});
     for (size_t i = 0; i < vectors.size(); ++i)
       tensor.rows(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1).assign(std::span<const float>(vectors[i]));
-    return tensor;
+    return std::pair(tensor, int64_t{std::ranges::count_if(encoded, [](const Encoding& e) { return e.cut > 0; })});
   });
 }
 
@@ -54,6 +57,7 @@ void bind_embedder(nb::module_& m) {
             return self.dimension(embed_fields(json_of(options)).options);
           },
           nb::arg("options"))
+      .def("max_tokens", &Embedder::max_tokens)
       .def_static("option_names", [] { return option_names(EmbedFields{}); });
 }
 

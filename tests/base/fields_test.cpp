@@ -138,6 +138,7 @@ TEST(Fields, NothingInAStringEndsALine) {
   EXPECT_EQ(shown, "{\"" + once + "\":\"" + once + "\"}");
   EXPECT_EQ(show(Json("\xE2\x80\xA8")), R"("\u2028")");
   EXPECT_EQ(show(Json("\xC3\xA9")), "\"\xC3\xA9\"");
+  EXPECT_EQ(show_indented(Json{{text, text}}), "{\n  \"" + once + "\": \"" + once + "\"\n}");
 }
 
 TEST(Fields, ConversionsThatLoseNothingAreMade) {

@@ -89,11 +89,20 @@ TEST_F(CliErrorsTest, AModelThatIsNotThereIsNamed) {
 }
 
 TEST_F(CliErrorsTest, AFileIsNoModel) {
-  const std::string given = file("m.gguf", "GGUF"),
-                    expected = "attune: " + given + ": is a file, a model is a folder\n";
+  const std::string given = file("m.bin", "GGML"), expected = "attune: " + given + ": is a file, a model is a folder\n";
   for (const char* command : {"translate", "generate", "classify", "embed"})
     EXPECT_EQ(refusal(run_attune({command, given}, {.input = "a\n"})), expected) << command;
   EXPECT_EQ(refusal(run_attune({"quantize", given, "--out", (folder_ / "out").string()})), expected);
+}
+
+TEST_F(CliErrorsTest, AGgufFileIsRecognised) {
+  const std::string given = file("m.gguf", "GGUF" + std::string(2 << 20, '\x01'));
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"inspect", given}, {"draw", "block", given}, {"translate", given, "The dog."}, {"train", given, "--describe-config"}})
+    EXPECT_THAT(refusal(run_attune(words)),
+                AllOf(HasSubstr("attune: " + given + ": is a GGUF file of llama.cpp, which Attune does not read"),
+                      HasSubstr("config.json, *.safetensors and the tokenizer")))
+        << words[0];
 }
 
 TEST_F(CliErrorsTest, ARepeatedOptionTakesOneWord) {

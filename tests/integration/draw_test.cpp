@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "attune/base/json_fields.h"
@@ -129,6 +130,20 @@ TEST(Draw, BlocksShowWhereTheNormStands) {
   EXPECT_THAT(sandwich, HasSubstr("x + norm(sublayer(norm(x)))"));
   EXPECT_THAT(picture({"block", "--set", "model.architecture=decoder_lm", "--set", "model.parallel_residual=true"}),
               HasSubstr("both read the layer"));
+}
+
+TEST(Draw, BlocksAndInspectSayWhichLayersAreLocal) {
+  const TemporaryFolder folder;
+  const std::string config = folder / "lm.toml";
+  write_file(config,
+             "[model]\narchitecture = \"decoder_lm\"\nlayers = 5\npositions = \"none\"\nlocal_window = 32\n"
+             "layer_attention = [\"local\", \"local\", \"local\", \"global\", \"local\"]\n");
+  const std::string local = "layers 1 to 3, 5: window, size 32, positions rotary";
+  EXPECT_THAT(output_of({"inspect", config}), HasSubstr("  local attention     " + local + "\n"));
+  EXPECT_THAT(output_of({"inspect", "--preset", "gpt2-124m"}), Not(HasSubstr("local")));
+  std::string text = std::regex_replace(picture({"block", config}), std::regex("<[^>]*>"), "");
+  std::ranges::replace(text, '\n', ' ');  // words stand in several lines
+  EXPECT_THAT(text, HasSubstr("local in " + local));
 }
 
 TEST(Draw, BlocksEndAsTheirModelsDo) {

@@ -71,6 +71,13 @@ class RunsCliTest : public ::testing::Test {
     return result;
   }
   static std::string run(const std::string& name) { return *shared_ / name; }
+  /// A folder with what compare reads of a run; `model` is the section of config.toml.
+  std::string written(const std::string& name, const std::string& model) const {
+    fs::create_directories(folder_ / name);
+    write_file(folder_ / name / "config.toml", "[model]\n" + model + "\n[train]\nseed = 1\n");
+    write_file(folder_ / name / "metrics.jsonl", "{\"step\":1,\"loss\":1}\n");
+    return (folder_ / name).string();
+  }
 
   static inline std::unique_ptr<TemporaryFolder> shared_;
   TemporaryFolder folder_;
@@ -186,6 +193,36 @@ TEST_F(RunsCliTest, CompareShowsWhatDiffers) {
   const Json spread = json["seeds"][0]["best"]["valid_nll"];
   EXPECT_NEAR(spread["mean"].get<double>(), (value(0) + value(1)) / 2, 1e-12);
   EXPECT_NEAR(spread["standard_deviation"].get<double>(), std::abs(value(0) - value(1)) / std::sqrt(2.0), 1e-12);
+}
+
+TEST_F(RunsCliTest, RunsOfOneSeedAreNoSeeds) {
+  fs::copy(run("seed1"), folder_ / "again", fs::copy_options::recursive);
+  const std::string again = folder_ / "again";
+  EXPECT_THAT(output_of({"compare", run("seed1"), again}), Not(HasSubstr("seeds")));
+  EXPECT_EQ(Json::parse(output_of({"compare", run("seed1"), again, "--json"}))["seeds"], Json::array());
+  EXPECT_THAT(output_of({"compare", run("seed1"), again, run("seed2")}), HasSubstr("over 3 runs of 2 seeds ("));
+}
+
+TEST_F(RunsCliTest, CompareShowsOfAChoiceTheFieldsThatDiffer) {
+  const auto with_attention = [&](const std::string& name, const std::string& attention) {
+    return written(name, "architecture = \"decoder_lm\"\nattention = " + attention);
+  };
+  const std::string table = output_of(
+      {"compare", with_attention("full", R"({kind = "multi_head", kv_heads = 2, bias = "all", pattern = "full"})"),
+       with_attention("local",
+                      R"({kind = "multi_head", kv_heads = 1, bias = "all", pattern = {kind = "window", size = 4}})"),
+       with_attention("latent", R"({kind = "latent", latent_dim = 8, bias = "all", pattern = "full"})")});
+  for (const char* value :
+       {"multi_head (kv_heads 2, pattern full) ", "multi_head (kv_heads 1, pattern window) ", " latent\n"})
+    EXPECT_THAT(table, HasSubstr(value));
+  EXPECT_THAT(table, Not(HasSubstr("bias")));
+}
+
+TEST_F(RunsCliTest, OfSeveralArchitecturesCompareShowsWhatAllOfThemHave) {
+  const Json json = Json::parse(output_of(
+      {"compare", written("lm", "architecture = \"decoder_lm\"\nd_ff = 8\ncontext_length = 4"),
+       written("translator", "architecture = \"encoder_decoder\"\nd_ff = 16\ndecoder_layers = 2"), "--json"}));
+  EXPECT_EQ(json["differing_keys"], (Json{"model.architecture", "model.d_ff"}));
 }
 
 TEST_F(RunsCliTest, CompareTellsWhetherADifferenceMayBeChance) {

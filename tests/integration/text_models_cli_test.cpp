@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <regex>
 
 #include "attune/base/json_fields.h"
 #include "attune/inference/classifier.h"
@@ -251,7 +252,13 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
                                      HasSubstr(fmt::format("<tr><th>bad</th><td>{}</td><td>{}</td><td>{}</td></tr>",
                                                            confusion[{0, 0}], confusion[{0, 1}], confusion[{0, 2}]))));
   output_of({"evaluate", classifier_, "--data", data, "--confusion", svg});
-  EXPECT_THAT(read_file(svg), AllOf(HasSubstr("<svg "), HasSubstr("so so")));
+  const std::string drawn = read_file(svg), legend = "1   share of the label's texts";
+  EXPECT_THAT(drawn, AllOf(HasSubstr("<svg "), HasSubstr("so so")));
+  std::smatch width, place;
+  ASSERT_TRUE(std::regex_search(drawn, width, std::regex("viewBox=\"0 0 ([0-9]+) ")));
+  ASSERT_TRUE(std::regex_search(drawn, place, std::regex("<text x=\"([0-9.]+)\"[^>]*>" + legend + "<")));
+  EXPECT_GE(std::stod(width[1]), std::stod(place[1]) + 11 * 0.56 * static_cast<double>(legend.size()))
+      << "the legend is wider than the cells of three labels";
   EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", data, "--confusion", "labels.png"}),
               HasSubstr("--confusion labels.png: needs .html or .svg"));
 }

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "attune/models/build.h"
 #include "tests/models/small_config.h"
@@ -107,6 +109,17 @@ TEST(TransformerConfig, ExpertsThatCannotBeAreRefused) {
   EXPECT_EQ(message({.bias_rate = 0.1}), "feed_forward.bias_rate = 0.1: needs choice_bias = true");
   EXPECT_EQ(message({.dense_layers = {0}}, true),
             "share_layers = true: needs layers that are alike, but feed_forward has dense_layers");
+}
+
+TEST(FeedForwardKind, ItsSummaryCountsLayersFromOne) {
+  const auto end_of_summary = [](std::vector<int64_t> dense_layers) {
+    const std::string text = summary(Experts{.d_ff = 64, .dense_layers = std::move(dense_layers)}, {});
+    return text.substr(std::min(text.find(", none"), text.size()));
+  };
+  EXPECT_EQ(end_of_summary({}), "");
+  EXPECT_EQ(end_of_summary({0}), ", none in layer 1");
+  EXPECT_EQ(end_of_summary({0, 1}), ", none in layers 1, 2");
+  EXPECT_EQ(end_of_summary({9, 2, 0, 1, 7, 2}), ", none in layers 1 to 3, 8, 10");
 }
 
 TEST(TransformerConfig, ParametersOfOneTokenAreThoseOfItsExperts) {

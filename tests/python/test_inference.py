@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -315,6 +316,17 @@ def test_vectors_are_arrays_without_a_copy(hub: Path) -> None:
     assert np.array_equal(embedder.embed("a house", normalize=True), array[1])
     one = next(embedder.embed_iterable(iter(["a house"]), normalize=True))
     assert np.array_equal(one, array[1])
+
+
+def test_embedded_texts_that_are_cut_are_counted(hub: Path) -> None:
+    embedder = attune.Embedder(hub / "bert-classifier")
+    with pytest.warns(UserWarning, match="^1 of 2 texts was cut: the model reads 128 tokens, with bos and eos$"):
+        embedder.embed(["the dog " * 200, "a house"])
+    with pytest.warns(UserWarning, match="^2 of 2 texts were cut"):
+        list(embedder.embed_iterable(["the dog " * 200] * 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        embedder.embed(["the dog", "a house"])
 
 
 def test_a_tokenizer_reads_folders_and_files(hub: Path) -> None:

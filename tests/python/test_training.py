@@ -219,6 +219,22 @@ def test_paragraphs_are_documents(tmp_path: Path) -> None:
     assert starts[0].examples == 3
 
 
+def test_a_text_that_would_be_read_as_two_is_refused(tmp_path: Path) -> None:
+    def train(text_unit: str, texts: list[str]) -> None:
+        choices = config(steps=1)
+        choices["model"] = SMALL | {"architecture": "decoder_lm"}
+        choices["data"] = {"tokenizer_type": "characters", "text_unit": text_unit}
+        attune.Trainer(choices, tmp_path / text_unit, train_data=texts)
+
+    with pytest.raises(attune.DataError, match=r"'b\\nc': a text of one line was expected, as text_unit is 'line'"):
+        train("line", ["a", "b\nc"])
+    with pytest.raises(attune.DataError, match="a text without empty lines was expected, as text_unit is 'paragraph'"):
+        train("paragraph", ["a", "b\n \nc"])
+    train("line", ["a\n", "b"])  # as the lines of a file
+    train("paragraph", ["\na\nb\n\n", "c"])
+    train("stream", ["a\n\nb", "c"])
+
+
 def test_a_configuration_is_chosen_for_the_text(tmp_path: Path) -> None:
     small = {"train": {"steps": 2}, "model": {"d_model": 16, "heads": 2}}
     trainer = attune.Trainer(small, tmp_path / "run", train_data=PAIRS * 40, automatic=True)

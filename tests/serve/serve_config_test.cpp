@@ -74,6 +74,8 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
   for (const char* origin : {"foo", "https://example.com/", "https://Example.com", ""})
     EXPECT_THAT(message("[security]\ncors_origins = [\"*\", \"" + std::string(origin) + "\"]\n" + model),
                 HasSubstr("security.cors_origins (--cors-origin): is \"" + std::string(origin) + "\""));
+  EXPECT_THAT(message("[security]\ncors_origins = [\"null\"]\n" + model),
+              HasSubstr("is \"null\", the origin of a page opened as a file, which a page of any site can take"));
   EXPECT_THAT(message(""), HasSubstr("no model"));
   EXPECT_THAT(message("models = 3\n"), HasSubstr("models"));
 }

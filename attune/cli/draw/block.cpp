@@ -8,6 +8,7 @@
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/stacks.h"
 #include "attune/cli/model_argument.h"
+#include "attune/cli/model_description.h"
 #include "attune/cli/pattern_options.h"
 #include "attune/hub/open_folder.h"
 #include "attune/models/presets.h"
@@ -61,6 +62,7 @@ StackPart self_attention(const TransformerConfig& c, const AttentionKind& kind, 
   const AttentionPattern& pattern = pattern_of(kind);
   std::string detail = heads_text(c, kind) + attention_detail(c.positions);
   if (!std::holds_alternative<FullAttention>(pattern)) detail += ", " + pattern_text(pattern);
+  if (const std::string local = local_attention_text(c); !local.empty()) detail += "; local in " + local;
   std::string name = std::visit([](const auto& k) { return std::string(k.kTitle); }, kind) + " attention";
   if (causal) name = "masked " + name;
   name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));

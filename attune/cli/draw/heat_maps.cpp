@@ -29,22 +29,22 @@ double widest(const std::vector<std::string>& labels) {
 Layout layout_of(const HeatMaps& picture) {
   Layout layout;
   int64_t rows = 1, columns = 1;
-  double row_labels = 22, column_labels = 14;
-  bool words = false, titles = false;
+  double row_labels = 22, column_labels = 14, titles = 0;
+  bool words = false;
   for (const HeatMap& map : picture.maps) {
     rows = std::max(rows, map.rows);
     columns = std::max(columns, map.columns);
     row_labels = std::max(row_labels, widest(map.row_labels));
     column_labels = std::max(column_labels, widest(map.column_labels));
-    titles = titles || !map.title.empty();
+    titles = std::max(titles, text_width(map.title, kTitleSize));
     words = words || !map.row_labels.empty() || !map.column_labels.empty();
   }
   const double room = picture.maps.size() == 1 ? 440 : 230;
   layout.cell = std::clamp(std::floor(2 * room / static_cast<double>(std::max(rows, columns))) / 2, 2.0, 18.0);
   if (words) layout.cell = std::max(layout.cell, 12.0);
   layout.left = row_labels + 28;
-  layout.top = column_labels + (titles ? 30 : 8);
-  layout.width = layout.left + layout.cell * static_cast<double>(columns);
+  layout.top = column_labels + (titles > 0 ? 30 : 8);
+  layout.width = layout.left + std::max(layout.cell * static_cast<double>(columns), titles);
   layout.height = layout.top + layout.cell * static_cast<double>(rows) + kGap;
   const double fitting = std::floor((1000 + kGap) / (layout.width + kGap));
   layout.across = std::clamp(static_cast<int64_t>(fitting), int64_t{1}, static_cast<int64_t>(picture.maps.size()));
@@ -109,11 +109,12 @@ void draw_meaning(Svg& svg, Point& at, const std::string& colour, const std::str
   at.x += 16 + text_width(meaning, 11) + 22;
 }
 
-void draw_legend(Svg& svg, const HeatMaps& picture, Point at) {
+// Returns the x where it ends.
+double draw_legend(Svg& svg, const HeatMaps& picture, Point at) {
   for (const auto& [value, meaning] : picture.meanings)
     draw_meaning(svg, at, colour_of(picture.scale, share_of(picture, value)), meaning);
   if (!picture.grey_meaning.empty()) draw_meaning(svg, at, kGrey, picture.grey_meaning);
-  if (!picture.meanings.empty()) return;
+  if (!picture.meanings.empty()) return at.x;
   constexpr double kStep = 3;
   svg.text(at, number_text(picture.low), {.size = 11});
   at.x += text_width(number_text(picture.low), 11) + 8;
@@ -122,8 +123,9 @@ void draw_legend(Svg& svg, const HeatMaps& picture, Point at) {
     svg.rectangle({at.x + kStep * level, at.y - 9}, kStep + 0.3, 11,
                   {.fill = colour_of(picture.scale, static_cast<double>(level) / (kLevels - 1))});
   at.x += kStep * kLevels + 8;
-  svg.text(at, number_text(picture.high) + (picture.value_name.empty() ? "" : "   " + picture.value_name),
-           {.size = 11});
+  const std::string high = number_text(picture.high) + (picture.value_name.empty() ? "" : "   " + picture.value_name);
+  svg.text(at, high, {.size = 11});
+  return at.x + text_width(high, 11);
 }
 
 void check(const HeatMaps& picture) {
@@ -142,9 +144,10 @@ std::string draw_heat_maps(const HeatMaps& picture) {
   const auto count = static_cast<int64_t>(picture.maps.size());
   const int64_t down = (count + layout.across - 1) / layout.across;
   const double head = 24 + (picture.note.empty() ? 0 : 18) + 26;
-  const double width =
-      std::max({layout.width * static_cast<double>(layout.across) + kGap * static_cast<double>(layout.across - 1),
-                text_width(picture.title, 15), text_width(picture.note, 11), 360.0});
+  Svg legend(0, 0, "");  // drawn once for its width alone
+  const double width = std::max(
+      {layout.width * static_cast<double>(layout.across) + kGap * static_cast<double>(layout.across - 1),
+       text_width(picture.title, 15), text_width(picture.note, 11), draw_legend(legend, picture, {0, 0}), 360.0});
   Svg svg(2 * kMargin + width, 2 * kMargin + head + layout.height * static_cast<double>(down), picture.title);
   svg.text({kMargin, kMargin + 14}, picture.title, {.size = 15, .bold = true});
   if (!picture.note.empty()) svg.text({kMargin, kMargin + 33}, picture.note, {.size = 11, .colour = ink::soft});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attune/base/check.h"
+#include "attune/models/kinds/layers_text.h"
 #include "attune/nn/mixture_of_experts.h"
 #include "attune/ops/routing.h"
 
@@ -103,8 +104,7 @@ std::string summary(const FeedForwardKind& kind, const FeedForwardConfig& networ
                                  experts->d_ff > 0 ? experts->d_ff : network.d_ff, experts->experts_per_token);
   if (experts->groups > 1) text += fmt::format(" from {} of {} groups", experts->top_groups, experts->groups);
   if (experts->shared_experts > 0) text += fmt::format(", {} shared", experts->shared_experts);
-  if (!experts->dense_layers.empty())
-    text += fmt::format(", none in layers {}", fmt::join(experts->dense_layers, ", "));
+  if (!experts->dense_layers.empty()) text += ", none in " + layers_text(experts->dense_layers);
   return text;
 }
 
