@@ -94,7 +94,7 @@ struct QueryGradients {
       const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
       block.load_k(thread, chunk, tiles.k);
       multiply_part(thread, pairs.d_scores, tiles.factors, tiles.k, block.keys.count, sum);
-      if (view.in.terms.relative_keys == nullptr) continue;
+      if (!block.has_relative_keys()) continue;
       tiles.factors.store(thread, pairs.d_scores);
       block.add_table_rows(thread, tiles.factors.data(), view.in.terms.relative_keys, view.in.q.d, chunk, sum);
     }

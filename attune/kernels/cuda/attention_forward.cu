@@ -120,7 +120,7 @@ struct AttentionForward {
       if (chunk * cuda::kTile >= in.v.d) continue;
       block.load_v(thread, chunk, v);
       multiply_part(thread, weights, room, v, block.keys.count, state.values[n]);
-      if (in.terms.relative_values == nullptr) continue;
+      if (!block.has_relative_values()) continue;
       room.store(thread, weights);
       block.add_table_rows(thread, room.data(), in.terms.relative_values, in.v.d, chunk, state.values[n]);
     }
@@ -225,7 +225,7 @@ void attention_forward(Cuda device, const AttentionInputs& in, const Tensor& out
 }
 
 void attention_weights(Cuda device, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights) {
-  cuda::for_attention_tiles(in, [&]<class Tiles>() {
+  cuda::for_attention_tiles<false>(in, [&]<class Tiles>() {
     using T = typename Tiles::Sum;
     using Kernel = AttentionWeights<Tiles>;
     const cuda::AttentionCall<Tiles> call(device, in);

@@ -46,7 +46,7 @@ ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const Attentio
   using T = typename Tiles::Sum;
   PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
                               block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
-  const bool plain = block.is_plain();
+  const bool all = block.sees_all();
   ATTUNE_UNROLL
   for (int i = 0; i < Tiles::kRows; ++i) {
     const int a = block.query(thread, i);
@@ -56,17 +56,13 @@ ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const Attentio
     const auto kept = block.dropout_row(thread, i);
     ATTUNE_UNROLL
     for (int j = 0; j < Tiles::kColumns; ++j) {
-      const int b = block.key(thread, j);
       T& weight = result.weights.value[i][j];
       T& gradient = result.d_scores.value[i][j];
-      typename AttentionTerms<T>::Score score{weight * view.in.terms.scale, 1};
-      if (!plain) {
-        if (!exists || !block.has_key(thread, j) || !block.of.sees(a, b)) {
-          weight = gradient = 0;
-          continue;
-        }
-        score = view.in.terms.score(weight, block.head, block.of.distance(a, b));
+      if (!all && !block.sees(thread, i, j)) {
+        weight = gradient = 0;
+        continue;
       }
+      const auto score = block.score(thread, weight, i, j);
       const T undropped = Tiles::exp(score.value - log_sum_exp);
       gradient = undropped * (gradient * kept[j] - product) * score.slope;
       weight = undropped * kept[j];

@@ -23,11 +23,12 @@ struct TilePart {
 };
 
 /// Sixteen neighbours share a row. A thread has columns that are 16 apart: a quad of dropout's mask.
-template <class T>
+template <class T, bool kPlainPairs>
 struct ScalarTiles {
-  using Source = T;                      // of the inputs and of the results
-  static constexpr bool kAhead = false;  // whether tiles are read ahead: they need no conversion
-  using Stored = T;                      // in shared memory
+  static constexpr bool kPlain = kPlainPairs;  // see attention_block.h
+  using Source = T;                            // of the inputs and of the results
+  static constexpr bool kAhead = false;        // whether tiles are read ahead: they need no conversion
+  using Stored = T;                            // in shared memory
   using Sum = T;
   static constexpr int kThreads = 256;
   static constexpr int kRows = 4, kColumns = 4;
@@ -74,8 +75,9 @@ struct ScalarTiles {
 };
 
 /// Four warps have 16 rows each, in the layout of mma.m16n8k16: four neighbours share a row.
-template <class From>
+template <class From, bool kPlainPairs>
 struct TensorTiles {
+  static constexpr bool kPlain = kPlainPairs;
   using Source = From;  // float or bfloat16
   static constexpr bool kAhead = std::is_same_v<From, bfloat16>;
   using Stored = bfloat16;
