@@ -363,6 +363,24 @@ struct ParameterGradient {
   ATTUNE_DEVICE static WeightAndBias<T> value(int64_t /*row*/, int64_t /*column*/, const Read& at) {
     return {at.g * (at.x - at.mean) * at.factor, at.g};
   }
+
+  struct FourRead {
+    cuda::Four<Dy> dy;
+    cuda::Four<T> x;
+    T mean, factor;
+  };
+  bool has_fours() const { return cuda::has_fours(x) && cuda::has_fours(dy); }
+  ATTUNE_DEVICE FourRead read_four(int64_t row, int64_t column) const {
+    const int64_t i = row * columns + column;
+    return {cuda::read_four(dy, i), cuda::read_four(x, i), statistics[row * 3], statistics[row * 3 + 1]};
+  }
+  ATTUNE_DEVICE static cuda::Four<WeightAndBias<T>> value_four(int64_t row, int64_t column, const FourRead& at) {
+    cuda::Four<WeightAndBias<T>> values;
+    ATTUNE_UNROLL
+    for (int n = 0; n < 4; ++n)
+      values.value[n] = value(row, column + n, {static_cast<T>(at.dy.value[n]), at.x.value[n], at.mean, at.factor});
+    return values;
+  }
 };
 
 template <class T>
