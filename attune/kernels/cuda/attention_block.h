@@ -61,31 +61,43 @@ struct AttentionBlock {
   ATTUNE_DEVICE bool has_key(const Thread& thread, int j) const { return Tiles::column(thread, j) < keys.count; }
   ATTUNE_DEVICE bool has_relative_keys() const { return !Tiles::kPlain && of.in.terms.relative_keys != nullptr; }
   ATTUNE_DEVICE bool has_relative_values() const { return !Tiles::kPlain && of.in.terms.relative_values != nullptr; }
-  ATTUNE_DEVICE int key_head() const { return head / of.in.group; }
+  ATTUNE_DEVICE int key_head() const { return of.in.group == 1 ? head : head / of.in.group; }
 
-  // Where rows r of the tiles of queries and of keys begin.
+  // Where rows r of the tiles of queries and of keys begin. Those of plain kernels follow each other in memory.
   ATTUNE_DEVICE auto rows_of_q() const {
-    return [this](int r) { return of.in.q.at(of.query_row(queries.first + r), head); };
+    if constexpr (Tiles::kPlain) {
+      return
+          [first = of.in.q.at(of.query_row(queries.first), head), row = of.in.q.row](int r) { return first + r * row; };
+    } else {
+      return [this](int r) { return of.in.q.at(of.query_row(queries.first + r), head); };
+    }
   }
-  ATTUNE_DEVICE auto rows_of_k() const {
-    return [this](int r) { return of.in.k.at(of.key_row(keys.first + r), key_head()); };
-  }
-  ATTUNE_DEVICE auto rows_of_v() const {
-    return [this](int r) { return of.in.v.at(of.key_row(keys.first + r), key_head()); };
+  ATTUNE_DEVICE auto rows_of_keys(const HeadsView<Source>& x) const {
+    if constexpr (Tiles::kPlain) {
+      return [first = x.at(of.key_row(keys.first), key_head()), row = x.row](int r) { return first + r * row; };
+    } else {
+      return [this, &x](int r) { return x.at(of.key_row(keys.first + r), key_head()); };
+    }
   }
   // Of x [rows of out, d_v].
   ATTUNE_DEVICE auto rows_of_out(const Source* x) const {
-    return [this, x](int r) { return x + of.out_row(queries.first + r, head) * of.in.v.d; };
+    if constexpr (Tiles::kPlain) {
+      return [first = x + of.out_row(queries.first, head) * of.in.v.d, row = int64_t{of.in.heads} * of.in.v.d](int r) {
+        return first + r * row;
+      };
+    } else {
+      return [this, x](int r) { return x + of.out_row(queries.first + r, head) * of.in.v.d; };
+    }
   }
 
   ATTUNE_DEVICE void load_q(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
     tile.load(thread, queries.count, of.in.q.d, chunk, of.in.q.aligned, rows_of_q());
   }
   ATTUNE_DEVICE void load_k(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.k.d, chunk, of.in.k.aligned, rows_of_k());
+    tile.load(thread, keys.count, of.in.k.d, chunk, of.in.k.aligned, rows_of_keys(of.in.k));
   }
   ATTUNE_DEVICE void load_v(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.v.d, chunk, of.in.v.aligned, rows_of_v());
+    tile.load(thread, keys.count, of.in.v.d, chunk, of.in.v.aligned, rows_of_keys(of.in.v));
   }
   ATTUNE_DEVICE void load_out(Thread& thread, const Source* x, int chunk, SharedTile<Tiles>& tile) const {
     tile.load(thread, queries.count, of.in.v.d, chunk, is_aligned(x, of.in.v.d), rows_of_out(x));
@@ -93,8 +105,8 @@ struct AttentionBlock {
 
   /// Starts to read the tiles of keys and values, see SharedTile::start().
   ATTUNE_DEVICE void start_keys(const Thread& thread, SharedTile<Tiles>& k, SharedTile<Tiles>& v) const {
-    k.start(thread, keys.count, of.in.k.d, of.in.k.aligned, rows_of_k());
-    v.start(thread, keys.count, of.in.v.d, of.in.v.aligned, rows_of_v());
+    k.start(thread, keys.count, of.in.k.d, of.in.k.aligned, rows_of_keys(of.in.k));
+    v.start(thread, keys.count, of.in.v.d, of.in.v.aligned, rows_of_keys(of.in.v));
   }
   /// The same of queries and of x [rows of out, d_v].
   ATTUNE_DEVICE void start_queries(const Thread& thread, const Source* x, SharedTile<Tiles>& q,
@@ -202,6 +214,8 @@ struct AttentionBlock {
     unsigned bits[kQuads];
     T scale;
     bool drops;
+    /// Whether there are factors other than 1.
+    ATTUNE_DEVICE bool active() const { return drops; }
     ATTUNE_DEVICE T operator[](int j) const {
       return !drops ? T{1} : (bits[j % kQuads] >> (j / kQuads) & 1u) != 0 ? scale : T{0};
     }

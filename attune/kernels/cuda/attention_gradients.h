@@ -25,8 +25,9 @@ struct AttentionBackwardView {
 /// The tiles in shared memory that a backward kernel works with.
 template <class Tiles>
 struct BackwardTiles {
-  SharedTile<Tiles> q, k, v, dy, factors;
-  static constexpr size_t kBytes = 5 * SharedTile<Tiles>::kBytes;
+  SharedTile<Tiles> q, k, v, dy;
+  StoredTile<Tiles> factors;
+  static constexpr size_t kBytes = 4 * SharedTile<Tiles>::kBytes + StoredTile<Tiles>::kBytes;
 
   ATTUNE_DEVICE explicit BackwardTiles(Thread& thread) : q(thread), k(thread), v(thread), dy(thread), factors(thread) {}
   ATTUNE_DEVICE void turn_queries(Thread& thread) { turn(thread, q, dy); }
@@ -44,15 +45,19 @@ template <class Tiles>
 ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const AttentionBackwardView<Tiles>& view,
                                                   const AttentionBlock<Tiles>& block, BackwardTiles<Tiles>& tiles) {
   using T = typename Tiles::Sum;
+  T log_sum_exp[Tiles::kRows], products[Tiles::kRows];  // on their way while tiles are multiplied
+  ATTUNE_UNROLL
+  for (int i = 0; i < Tiles::kRows; ++i) {
+    const bool exists = block.has_query(thread, i);
+    const int64_t row = exists ? block.of.out_row(block.query(thread, i), block.head) : 0;
+    log_sum_exp[i] = exists ? view.log_sum_exp[row] : T{0};
+    products[i] = exists ? view.products[row] : T{0};
+  }
   PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
                               block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
   const bool all = block.sees_all();
   ATTUNE_UNROLL
   for (int i = 0; i < Tiles::kRows; ++i) {
-    const int a = block.query(thread, i);
-    const bool exists = block.has_query(thread, i);
-    const int64_t row = exists ? block.of.out_row(a, block.head) : 0;
-    const T log_sum_exp = exists ? view.log_sum_exp[row] : T{0}, product = exists ? view.products[row] : T{0};
     const auto kept = block.dropout_row(thread, i);
     ATTUNE_UNROLL
     for (int j = 0; j < Tiles::kColumns; ++j) {
@@ -63,9 +68,10 @@ ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const Attentio
         continue;
       }
       const auto score = block.score(thread, weight, i, j);
-      const T undropped = Tiles::exp(score.value - log_sum_exp);
-      gradient = undropped * (gradient * kept[j] - product) * score.slope;
-      weight = undropped * kept[j];
+      weight = Tiles::exp_of_difference(score.value, log_sum_exp[i]);
+      const T factor = kept.active() ? kept[j] : T{1};
+      gradient = weight * (gradient * factor - products[i]) * score.slope;
+      weight *= factor;
     }
   }
   return result;
