@@ -105,18 +105,21 @@ TEST(MatmulKernel, CountsRowsOfAllOuterDimensions) {
   EXPECT_TRUE(same_bits(c.reshape({6, 7}), d));
 }
 
+// Four columns at once where there is a multiple of them: 33, and 136, more than the columns of a block.
 TEST(ColumnSums, AreTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const int64_t rows : {0, 1, 7, 300}) {
+    for (const auto& [rows, columns] :
+         {std::pair<int64_t, int64_t>{0, 33}, {1, 33}, {7, 33}, {300, 33}, {0, 136}, {7, 136}, {300, 136}}) {
       for (const bool accumulate : {false, true}) {
-        const auto run = [&](const Device& device) {
-          const Tensor x = normal({rows, 33}, {.dtype = dtype, .seed = 1}).to(device);
-          const Tensor out = normal({33}, {.dtype = dtype, .seed = 2}).to(device);
+        const auto run = [&, rows = rows, columns = columns](const Device& device) {
+          const Tensor x = normal({rows, columns}, {.dtype = dtype, .seed = 1}).to(device);
+          const Tensor out = normal({columns}, {.dtype = dtype, .seed = 2}).to(device);
           dispatch(device, [&](auto d) { column_sums(d, x, out, accumulate); });
           return out.to(Cpu{});
         };
         for (const Device& device : devices_under_test())
-          EXPECT_LT(relative_error(run(device), run(Cpu{})), dtype == DType::f32 ? 1e-5 : 1e-12) << rows << accumulate;
+          EXPECT_LT(relative_error(run(device), run(Cpu{})), dtype == DType::f32 ? 1e-5 : 1e-12)
+              << rows << " " << columns << accumulate;
       }
     }
   }

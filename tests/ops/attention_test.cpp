@@ -359,6 +359,8 @@ TEST(Attention, BFloat16ProductsAreNearOnEveryDevice) {
   for (auto& wide : wide_problems(DType::f32)) all.push_back(std::move(wide));
   all.emplace_back("tiles", random_problem({.queries = {70, 130}, .keys = {70, 140}, .d_k = 16, .d_v = 8}, DType::f32));
   all.back().second.options.dropout = {.probability = 0.3, .seed = 5};
+  for (const int64_t d_v : {64, 132})  // one thread of a GPU for each four columns, and more columns than that
+    all.emplace_back("columns", random_problem({.queries = {9}, .keys = {9}, .d_k = 8, .d_v = d_v}, DType::f32));
   for (const auto& [name, p] : all) EXPECT_LT(device_error(p), 0.02) << name;
 }
 

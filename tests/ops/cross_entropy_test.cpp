@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
+#include "attune/kernels/cross_entropy.h"
 #include "attune/kernels/matmul.h"
+#include "attune/tensor/dispatch.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -229,6 +231,61 @@ TEST(CrossEntropy, IsTheSameOnEveryDevice) {
         for (const Device& device : devices_under_test())
           expect_same(cross_entropy(logits.to(device), labels, options), cross_entropy(logits, labels, options),
                       tolerance);
+      }
+    }
+  }
+}
+
+struct RowResults {
+  Tensor results, d_logits;
+};
+
+// Of `logits`, the first `classes` columns of them; with or without gradients.
+RowResults run_rows(const Device& device, const Tensor& logits, const Tensor& labels, int64_t classes, double smoothing,
+                    DType gradients) {
+  const Tensor results = Tensor::zeros({logits.size(0), kCrossEntropyNumbers}, {DType::f64, device});
+  const Tensor d_logits = Tensor::empty(logits.shape(), {gradients, device});
+  const CrossEntropyInputs in{.logits = logits.to(device).clone(),
+                              .labels = labels.to(device),
+                              .label_smoothing = smoothing,
+                              .classes = classes};
+  dispatch(device, [&](auto d) { cross_entropy_loss(d, in, 2.5, results, d_logits); });
+  return {results.to(Cpu{}), d_logits.to(Cpu{})};
+}
+
+// GPUs read and write four columns at once where the rows allow it. Classes end there, and within such four; each
+// thread has one or several of them.
+TEST(CrossEntropy, UnusedColumnsAreTheSameOnEveryDevice) {
+  const Tensor labels = Tensor::from({5}, std::vector<int32_t>{3, 0, -1, 40, 7});
+  for (const auto& [columns, classes] :
+       {std::pair<int64_t, int64_t>{48, 44}, {48, 45}, {48, 47}, {47, 45}, {9000, 8999}}) {
+    const Tensor logits = normal({5, columns}, {.dtype = DType::f32, .seed = 1, .deviation = 3});
+    for (int64_t row = 0; row < 5; ++row)
+      for (int64_t c = classes; c < columns; ++c) logits.data<float>()[row * columns + c] = NAN;
+    for (const double smoothing : {0.1, 0.0}) {
+      if (smoothing == 0) logits.data<float>()[9] = logits.data<float>()[columns + 6] = -INFINITY;
+      for (const DType gradients : {DType::f32, DType::bf16}) {
+        const RowResults expected = run_rows(Cpu{}, logits, labels, classes, smoothing, gradients);
+        const double tolerance = gradients == DType::bf16 ? 1.0 / 256 : 1e-5;
+        for (const Device& device : devices_under_test()) {
+          const RowResults found = run_rows(device, logits, labels, classes, smoothing, gradients);
+          EXPECT_LT(relative_error(found.results, expected.results), 1e-5) << columns << " " << classes;
+          EXPECT_LT(relative_error(found.d_logits, expected.d_logits), tolerance) << columns << " " << classes;
+        }
+      }
+    }
+  }
+}
+
+TEST(CrossEntropy, BadLogitsStayVisibleOnEveryDevice) {
+  const Tensor labels = Tensor::from({1}, std::vector<int32_t>{3});
+  for (const int64_t place : {0, 1, 2, 3, 44}) {  // within four columns, and behind the last four of 45 classes
+    for (const float bad : {NAN, INFINITY}) {
+      const Tensor logits = normal({1, 48}, {.dtype = DType::f32, .seed = 1});
+      logits.data<float>()[place] = bad;
+      for (const Device& device : devices_under_test()) {
+        const RowResults found = run_rows(device, logits, labels, 45, 0, DType::bf16);
+        EXPECT_TRUE(std::isnan(found.results.data<double>()[0])) << device.text() << " " << place << " " << bad;
       }
     }
   }

@@ -8,6 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/ops/residual.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -215,6 +216,48 @@ TEST(LayerNorm, RowsHaveMeanZeroAndDeviationOne) {
       RC_ASSERT(std::abs(squares / n - 1) < 1e-3);
     }
   });
+}
+
+// 128, 256, ... 1024 columns have kernels of their own; 9 rows leave warps without one.
+TEST(LayerNorm, DevicesAgreeOnEveryWidth) {
+  using Inputs = std::vector<Tensor>;
+  for (const int64_t d : {128, 130, 256, 768, 1024, 1152}) {
+    for (const LayerNormOptions& options : kForms) {
+      Inputs inputs;
+      for (const Shape& shape : {Shape{9, d}, Shape{9, d}, Shape{d}, Shape{d}})
+        inputs.push_back(normal(shape, {.dtype = DType::f32, .seed = inputs.size() + 1, .mean = 0.5}));
+      const bool biased = options.form != NormForm::rms;
+      const auto bias = [&](const Inputs& t) { return biased ? t[3] : Tensor{}; };
+      const auto alone = [&](const Inputs& t) { return layer_norm(t[0], t[2], bias(t), options); };
+      const auto without_bias = [&](const Inputs& t) { return layer_norm(t[0], t[2], {}, options); };
+      EXPECT_LT(device_error(alone, inputs), 5e-6) << d;
+      EXPECT_LT(device_error(without_bias, inputs), 5e-6) << d;
+      for (const DropoutMask& mask : {kMask, DropoutMask{}}) {
+        const auto fused = [&](const Inputs& t) {
+          return residual_dropout_layer_norm(t[0], t[1], mask, t[2], bias(t), options);
+        };
+        EXPECT_LT(device_error(fused, inputs), 5e-6) << d << " " << mask.probability;
+      }
+    }
+  }
+}
+
+// Without a tape no sum and no statistics are kept.
+TEST(LayerNorm, DevicesFindTheBiasInConstantRows) {
+  for (const Device& device : devices_under_test()) {
+    for (const LayerNormOptions& options : kForms) {
+      if (options.form == NormForm::rms) continue;
+      for (const int64_t d : {130, 768}) {
+        const Tensor x = Tensor::full({9, d}, 1000.1, {DType::f32, device}),
+                     y = Tensor::zeros({9, d}, {DType::f32, device});
+        const Tensor weight = Tensor::full({d}, 1, {DType::f32, device});
+        const Tensor bias = normal({d}, {.dtype = DType::f32, .seed = 5}), there = bias.to(device);
+        for (const Tensor& out :
+             {layer_norm(x, weight, there, options), residual_dropout_layer_norm(x, y, {}, weight, there, options)})
+          EXPECT_LT(relative_error(out.rows(8, 9).reshape({d}).to(Cpu{}), bias), 1e-4) << d;
+      }
+    }
+  }
 }
 
 TEST(LayerNorm, NamesWhatDoesNotFit) {

@@ -56,6 +56,7 @@ TEST(PlainDevice, Norms) {
   for (const NormForm form : {NormForm::variance, NormForm::unbiased_std}) {
     const LayerNormOptions options{.form = form};
     expect_same([&](const Inputs& x) { return layer_norm(x[0], x[1], x[2], options); }, {{6, 33}, {33}, {33}});
+    expect_same([&](const Inputs& x) { return layer_norm(x[0], x[1], x[2], options); }, {{6, 36}, {36}, {36}});
     for (const DropoutMask& mask : {kMask, DropoutMask{}})
       expect_same([&](const Inputs& x) { return residual_dropout_layer_norm(x[0], x[1], mask, x[2], x[3], options); },
                   {{6, 33}, {6, 33}, {33}, {33}});

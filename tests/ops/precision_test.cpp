@@ -238,7 +238,7 @@ TEST(Bfloat16Products, AreTheSameOnEveryDevice) {
       if (activation == Activation::relu) {  // whose slope jumps where a sum is almost 0
         const auto y = [&](const std::vector<Tensor>& x) { return linear(x[0], x[1], x[2], options); };
         for (const Device& device : devices_under_test())
-          EXPECT_LT(relative_error(y(copies_on(device, t)), y(t)), kRounding);
+          EXPECT_LT(relative_error(y(copies_on(device, t)), y(t)), 2 * kRounding);  // cuBLASLt rounds the bias too
         continue;
       }
       EXPECT_LT(device_error([&](const std::vector<Tensor>& x) { return linear(x[0], x[1], x[2], options); }, t),

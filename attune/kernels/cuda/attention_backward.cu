@@ -3,12 +3,13 @@
 #include "attune/kernels/attention.h"
 #include "attune/kernels/cuda/attention_gradients.h"
 #include "attune/kernels/cuda/attention_tables.h"
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/launch.h"
 
 namespace attune {
 namespace {
 
-// d_out . out of each row and head: a warp for each.
+// d_out . out of each row and head: 2^log_group threads for each, up to a warp.
 template <class T, class Source>
 struct OutProducts {
   static constexpr int kThreads = 256;
@@ -17,15 +18,41 @@ struct OutProducts {
   T* products;
   int64_t rows;
   int d;
+  bool fours;  // whether the rows are read as Fours
+  int log_group;
+
+  OutProducts(const Tensor& of_out, const Tensor& of_d_out, const Tensor& to, int64_t width)
+      : out(of_out.data<Source>()),
+        d_out(of_d_out.data<Source>()),
+        products(to.data<T>()),
+        rows(to.numel()),
+        d(static_cast<int>(width)),
+        fours(d % 4 == 0 && cuda::has_fours(out) && cuda::has_fours(d_out)),
+        log_group(5) {
+    static_assert(cuda::kWarp == 1 << 5);
+    while (fours && log_group > 0 && 4 << (log_group - 1) >= d) --log_group;
+  }
+  int64_t blocks() const { return ((rows << log_group) + kThreads - 1) / kThreads; }
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    const int64_t row = thread.block() * thread.warps() + thread.warp();
+    const int group = 1 << log_group, member = thread.index() & (group - 1);
+    const int64_t row = (thread.block() * kThreads + thread.index()) >> log_group;
     T sum = 0;
-    if (row < rows)
-      for (int c = thread.lane(); c < d; c += cuda::kWarp)
-        sum += static_cast<T>(out[row * d + c]) * static_cast<T>(d_out[row * d + c]);
-    sum = thread.warp_reduce(sum, cuda::Sum{});
-    if (row < rows && thread.lane() == 0) products[row] = sum;
+    if (row < rows) {
+      const Source* const y = out + row * d;
+      const Source* const dy = d_out + row * d;
+      if (fours) {
+        for (int c = 4 * member; c < d; c += 4 * group) {
+          const cuda::Four<Source> a = cuda::read_four(y, c), b = cuda::read_four(dy, c);
+          ATTUNE_UNROLL
+          for (int n = 0; n < 4; ++n) sum += static_cast<T>(a.value[n]) * static_cast<T>(b.value[n]);
+        }
+      } else {
+        for (int c = member; c < d; c += group) sum += static_cast<T>(y[c]) * static_cast<T>(dy[c]);
+      }
+    }
+    for (int mask = 1; mask < group; mask *= 2) sum += thread.shuffle_xor(sum, mask);
+    if (row < rows && member == 0) products[row] = sum;
   }
 };
 
@@ -94,7 +121,7 @@ struct QueryGradients {
       const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
       block.load_k(thread, chunk, tiles.k);
       multiply_part(thread, pairs.d_scores, tiles.factors, tiles.k, block.keys.count, sum);
-      if (view.in.terms.relative_keys == nullptr) continue;
+      if (!block.has_relative_keys()) continue;
       tiles.factors.store(thread, pairs.d_scores);
       block.add_table_rows(thread, tiles.factors.data(), view.in.terms.relative_keys, view.in.q.d, chunk, sum);
     }
@@ -191,12 +218,8 @@ void attention_backward(Cuda device, const AttentionInputs& in, const Tensor& ou
   cuda::for_attention_tiles(in, [&]<class Tiles>() {
     using T = typename Tiles::Sum;
     using Source = typename Tiles::Source;
-    using Products = OutProducts<T, Source>;
-    constexpr int64_t kRows = Products::kThreads / cuda::kWarp;
-    cuda::launch(device, "attention gradient",
-                 {.blocks = (products.numel() + kRows - 1) / kRows, .threads = Products::kThreads},
-                 Products{out.data<Source>(), d_out.data<Source>(), products.data<T>(), products.numel(),
-                          static_cast<int>(in.v.d)});
+    const OutProducts<T, Source> sums(out, d_out, products, in.v.d);
+    cuda::launch(device, "attention gradient", {.blocks = sums.blocks(), .threads = sums.kThreads}, sums);
     const cuda::AttentionCall<Tiles> call(device, in);
     backward<Tiles>(device, in,
                     {.in = call.view(),

@@ -1,5 +1,10 @@
 #pragma once
-// What the attention kernels do with a tile of queries of one head and a tile of keys of its sequence.
+// What the attention kernels do with a tile of queries of one head and a tile of keys of its sequence. With
+// Tiles::kPlain they know when they are compiled that a score is a product times the scale, that queries see the keys
+// of one run, all or a window of them, and that there is no mask and no table. Such a kernel has a tenth of the
+// instructions of one that is ready for everything: those of a tile fit in the cache of a multiprocessor.
+
+#include <variant>
 
 #include "attune/kernels/cuda/attention_tiles.h"
 #include "attune/kernels/cuda/attention_view.h"
@@ -24,12 +29,13 @@ struct AttentionSequence {
         first_query(query_offsets[tile.sequence]),
         first_key(key_offsets[tile.sequence]) {}
 
-  ATTUNE_DEVICE int64_t query_row(int a) const { return first_query + pairs.query(a); }
-  ATTUNE_DEVICE int64_t key_row(int b) const { return first_key + pairs.key(b); }
+  ATTUNE_DEVICE int64_t query_row(int a) const { return first_query + (Tiles::kPlain ? a : pairs.query(a)); }
+  ATTUNE_DEVICE int64_t key_row(int b) const { return first_key + (Tiles::kPlain ? b : pairs.key(b)); }
   /// The row of out and of dropout's mask.
   ATTUNE_DEVICE int64_t out_row(int a, int head) const { return query_row(a) * in.heads + head; }
   ATTUNE_DEVICE int distance(int a, int b) const { return pairs.key(b) - pairs.position(a); }
   ATTUNE_DEVICE bool sees(int a, int b) const {
+    if constexpr (Tiles::kPlain) return pairs.allows_in_run(a, b);
     return pairs.allows(a, b) && !in.masked(sequence, pairs.query(a), pairs.key(b));
   }
 };
@@ -53,31 +59,45 @@ struct AttentionBlock {
   ATTUNE_DEVICE int key(const Thread& thread, int j) const { return keys.first + Tiles::column(thread, j); }
   ATTUNE_DEVICE bool has_query(const Thread& thread, int i) const { return Tiles::row(thread, i) < queries.count; }
   ATTUNE_DEVICE bool has_key(const Thread& thread, int j) const { return Tiles::column(thread, j) < keys.count; }
-  ATTUNE_DEVICE int key_head() const { return head / of.in.group; }
+  ATTUNE_DEVICE bool has_relative_keys() const { return !Tiles::kPlain && of.in.terms.relative_keys != nullptr; }
+  ATTUNE_DEVICE bool has_relative_values() const { return !Tiles::kPlain && of.in.terms.relative_values != nullptr; }
+  ATTUNE_DEVICE int key_head() const { return of.in.group == 1 ? head : head / of.in.group; }
 
-  // Where rows r of the tiles of queries and of keys begin.
+  // Where rows r of the tiles of queries and of keys begin. Those of plain kernels follow each other in memory.
   ATTUNE_DEVICE auto rows_of_q() const {
-    return [this](int r) { return of.in.q.at(of.query_row(queries.first + r), head); };
+    if constexpr (Tiles::kPlain) {
+      return
+          [first = of.in.q.at(of.query_row(queries.first), head), row = of.in.q.row](int r) { return first + r * row; };
+    } else {
+      return [this](int r) { return of.in.q.at(of.query_row(queries.first + r), head); };
+    }
   }
-  ATTUNE_DEVICE auto rows_of_k() const {
-    return [this](int r) { return of.in.k.at(of.key_row(keys.first + r), key_head()); };
-  }
-  ATTUNE_DEVICE auto rows_of_v() const {
-    return [this](int r) { return of.in.v.at(of.key_row(keys.first + r), key_head()); };
+  ATTUNE_DEVICE auto rows_of_keys(const HeadsView<Source>& x) const {
+    if constexpr (Tiles::kPlain) {
+      return [first = x.at(of.key_row(keys.first), key_head()), row = x.row](int r) { return first + r * row; };
+    } else {
+      return [this, &x](int r) { return x.at(of.key_row(keys.first + r), key_head()); };
+    }
   }
   // Of x [rows of out, d_v].
   ATTUNE_DEVICE auto rows_of_out(const Source* x) const {
-    return [this, x](int r) { return x + of.out_row(queries.first + r, head) * of.in.v.d; };
+    if constexpr (Tiles::kPlain) {
+      return [first = x + of.out_row(queries.first, head) * of.in.v.d, row = int64_t{of.in.heads} * of.in.v.d](int r) {
+        return first + r * row;
+      };
+    } else {
+      return [this, x](int r) { return x + of.out_row(queries.first + r, head) * of.in.v.d; };
+    }
   }
 
   ATTUNE_DEVICE void load_q(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
     tile.load(thread, queries.count, of.in.q.d, chunk, of.in.q.aligned, rows_of_q());
   }
   ATTUNE_DEVICE void load_k(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.k.d, chunk, of.in.k.aligned, rows_of_k());
+    tile.load(thread, keys.count, of.in.k.d, chunk, of.in.k.aligned, rows_of_keys(of.in.k));
   }
   ATTUNE_DEVICE void load_v(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
-    tile.load(thread, keys.count, of.in.v.d, chunk, of.in.v.aligned, rows_of_v());
+    tile.load(thread, keys.count, of.in.v.d, chunk, of.in.v.aligned, rows_of_keys(of.in.v));
   }
   ATTUNE_DEVICE void load_out(Thread& thread, const Source* x, int chunk, SharedTile<Tiles>& tile) const {
     tile.load(thread, queries.count, of.in.v.d, chunk, is_aligned(x, of.in.v.d), rows_of_out(x));
@@ -85,8 +105,8 @@ struct AttentionBlock {
 
   /// Starts to read the tiles of keys and values, see SharedTile::start().
   ATTUNE_DEVICE void start_keys(const Thread& thread, SharedTile<Tiles>& k, SharedTile<Tiles>& v) const {
-    k.start(thread, keys.count, of.in.k.d, of.in.k.aligned, rows_of_k());
-    v.start(thread, keys.count, of.in.v.d, of.in.v.aligned, rows_of_v());
+    k.start(thread, keys.count, of.in.k.d, of.in.k.aligned, rows_of_keys(of.in.k));
+    v.start(thread, keys.count, of.in.v.d, of.in.v.aligned, rows_of_keys(of.in.v));
   }
   /// The same of queries and of x [rows of out, d_v].
   ATTUNE_DEVICE void start_queries(const Thread& thread, const Source* x, SharedTile<Tiles>& q,
@@ -142,8 +162,7 @@ struct AttentionBlock {
       load_q(thread, chunk, q);
       load_k(thread, chunk, k);
       Tiles::template multiply<false, true>(thread, q.data(), k.data(), SharedTile<Tiles>::width_of(d, chunk), part);
-      if (of.in.terms.relative_keys != nullptr)
-        add_table_products(thread, q.data(), of.in.terms.relative_keys, d, chunk, part);
+      if (has_relative_keys()) add_table_products(thread, q.data(), of.in.terms.relative_keys, d, chunk, part);
     }
     return part;
   }
@@ -157,34 +176,34 @@ struct AttentionBlock {
       load_out(thread, d_out, chunk, dy);
       load_v(thread, chunk, v);
       Tiles::template multiply<false, true>(thread, dy.data(), v.data(), SharedTile<Tiles>::width_of(d, chunk), part);
-      if (of.in.terms.relative_values != nullptr)
-        add_table_products(thread, dy.data(), of.in.terms.relative_values, d, chunk, part);
+      if (has_relative_values()) add_table_products(thread, dy.data(), of.in.terms.relative_values, d, chunk, part);
     }
     return part;
   }
 
-  /// Whether each query sees each key, with a score that is its product times the scale: the usual case, which needs no
-  /// work on single pairs. false may also mean that this was not found out.
-  ATTUNE_DEVICE bool is_plain() const {
-    return queries.count == kTile && keys.count == kTile && of.in.mask == nullptr && of.in.terms.scales_only() &&
-           of.pairs.allows_all({queries.first, queries.first + kTile}, {keys.first, keys.first + kTile});
+  /// Whether each query sees each key. False may also mean that this was not found out.
+  ATTUNE_DEVICE bool sees_all() const {
+    return Tiles::kPlain && queries.count == kTile && keys.count == kTile &&
+           of.pairs.allows_all_in_run({queries.first, queries.first + kTile}, {keys.first, keys.first + kTile});
+  }
+  /// Whether query a sees key b, and both exist.
+  ATTUNE_DEVICE bool sees(const Thread& thread, int i, int j) const {
+    return has_query(thread, i) && has_key(thread, j) && of.sees(query(thread, i), key(thread, j));
+  }
+  ATTUNE_DEVICE typename AttentionTerms<T>::Score score(const Thread& thread, T product, int i, int j) const {
+    if constexpr (Tiles::kPlain) return {product * of.in.terms.scale, 1};
+    return of.in.terms.score(product, head, of.distance(query(thread, i), key(thread, j)));
   }
 
   /// Products become scores; -infinity where a query does not see a key.
   ATTUNE_DEVICE void form_scores(const Thread& thread, TilePart<Tiles>& part) const {
-    if (is_plain()) {
-      ATTUNE_UNROLL
-      for (int i = 0; i < Tiles::kRows; ++i) ATTUNE_UNROLL
-      for (int j = 0; j < Tiles::kColumns; ++j) part.value[i][j] *= of.in.terms.scale;
-      return;
-    }
+    const bool all = sees_all();
     ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
-        const int a = query(thread, i), b = key(thread, j);
-        const bool seen = has_query(thread, i) && has_key(thread, j) && of.sees(a, b);
-        part.value[i][j] = seen ? of.in.terms.score(part.value[i][j], head, of.distance(a, b)).value : -infinity<T>();
+        T& value = part.value[i][j];
+        value = all || sees(thread, i, j) ? score(thread, value, i, j).value : -infinity<T>();
       }
     }
   }
@@ -195,6 +214,8 @@ struct AttentionBlock {
     unsigned bits[kQuads];
     T scale;
     bool drops;
+    /// Whether there are factors other than 1.
+    ATTUNE_DEVICE bool active() const { return drops; }
     ATTUNE_DEVICE T operator[](int j) const {
       return !drops ? T{1} : (bits[j % kQuads] >> (j / kQuads) & 1u) != 0 ? scale : T{0};
     }
@@ -222,13 +243,26 @@ ATTUNE_DEVICE void turn(Thread& thread, SharedTile<Tiles>& a, SharedTile<Tiles>&
   b.turn();
 }
 
+/// Whether kernels with Tiles::kPlain can do this.
+inline bool is_plain(const AttentionInputs& in) {
+  const bool run =
+      std::holds_alternative<FullAttention>(in.pattern) || std::holds_alternative<SlidingWindow>(in.pattern);
+  return run && !in.mask.defined() && in.slopes.empty() && !in.relative_keys.defined() &&
+         !in.relative_values.defined() && !in.distance_bias.defined() && in.soft_cap == 0;
+}
+
 /// Calls f with the type of the tiles.
-template <class F>
+template <bool kPlain, class F>
 void for_attention_tiles(const AttentionInputs& in, F&& f) {
   const DType dtype = in.q.x.dtype();
-  if (dtype == DType::bf16) return f.template operator()<TensorTiles<bfloat16>>();
-  if (in.bfloat16_products && dtype == DType::f32) return f.template operator()<TensorTiles<float>>();
-  dispatch_floating("attention", dtype, [&]<class T>(T) { f.template operator()<ScalarTiles<T>>(); });
+  if (dtype == DType::bf16) return f.template operator()<TensorTiles<bfloat16, kPlain>>();
+  if (in.bfloat16_products && dtype == DType::f32) return f.template operator()<TensorTiles<float, kPlain>>();
+  if (dtype == DType::f32) return f.template operator()<ScalarTiles<float, kPlain>>();
+  dispatch_floating("attention", dtype, [&]<class T>(T) { f.template operator()<ScalarTiles<double, false>>(); });
+}
+template <class F>
+void for_attention_tiles(const AttentionInputs& in, F&& f) {
+  is_plain(in) ? for_attention_tiles<true>(in, f) : for_attention_tiles<false>(in, f);
 }
 
 }  // namespace attune::cuda

@@ -17,7 +17,7 @@ struct AttentionForward {
   using Source = typename Tiles::Source;
   static constexpr int kThreads = Tiles::kThreads;
   static constexpr int kBlocks = kValueTiles == 1 && kThreads == 128 ? 3 : 1;
-  static constexpr size_t kShared = 4 * cuda::SharedTile<Tiles>::kBytes;
+  static constexpr size_t kShared = 3 * cuda::SharedTile<Tiles>::kBytes + cuda::StoredTile<Tiles>::kBytes;
 
   cuda::AttentionView<Tiles> in;
   cuda::AttentionPass pass;
@@ -45,7 +45,8 @@ struct AttentionForward {
     const cuda::AttentionSequence<Tiles> of(in, pass, tile, query_offsets, key_offsets);
     const cuda::TileRange queries(tile.first, of.pairs.queries().end);
     const int head = static_cast<int>(job % in.heads), first_chunk = static_cast<int>(value_block) * kValueTiles;
-    cuda::SharedTile<Tiles> q(thread), k(thread), v(thread), weights(thread);
+    cuda::SharedTile<Tiles> q(thread), k(thread), v(thread);
+    cuda::StoredTile<Tiles> weights(thread);
 
     State state;
     begin(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
@@ -89,10 +90,10 @@ struct AttentionForward {
     for (int i = 0; i < Tiles::kRows; ++i) {
       T largest = state.largest[i];
       ATTUNE_UNROLL
-      for (int j = 0; j < Tiles::kColumns; ++j) largest = cuda::Largest{}(largest, part.value[i][j]);
+      for (int j = 0; j < Tiles::kColumns; ++j) largest = std::fmax(largest, part.value[i][j]);
       largest = cuda::reduce_row<Tiles>(thread, largest, cuda::Largest{});
       const T reference = largest == -cuda::infinity<T>() ? T{0} : largest;
-      const T factor = Tiles::exp(state.largest[i] - reference);  // 0 before the first key
+      const T factor = Tiles::exp_of_difference(state.largest[i], reference);  // 0 before the first key
       state.largest[i] = largest;
       state.sum[i] *= factor;
       ATTUNE_UNROLL
@@ -100,19 +101,21 @@ struct AttentionForward {
         ATTUNE_UNROLL
         for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
       }
-      const typename Block::DropoutRow kept = block.dropout_row(thread, i);
       ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
-        const T weight = Tiles::exp(part.value[i][j] - reference);
-        state.sum[i] += weight;
-        part.value[i][j] = weight * kept[j];
+        part.value[i][j] = Tiles::exp_of_difference(part.value[i][j], reference);
+        state.sum[i] += part.value[i][j];
       }
+      const typename Block::DropoutRow kept = block.dropout_row(thread, i);
+      if (!kept.active()) continue;
+      ATTUNE_UNROLL
+      for (int j = 0; j < Tiles::kColumns; ++j) part.value[i][j] *= kept[j];
     }
   }
 
   // `room` gets the weights where they are needed there.
   ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Block& block, int first_chunk,
-                                const cuda::TilePart<Tiles>& weights, cuda::SharedTile<Tiles>& room,
+                                const cuda::TilePart<Tiles>& weights, cuda::StoredTile<Tiles>& room,
                                 cuda::SharedTile<Tiles>& v, State& state) const {
     ATTUNE_UNROLL
     for (int n = 0; n < kValueTiles; ++n) {
@@ -120,7 +123,7 @@ struct AttentionForward {
       if (chunk * cuda::kTile >= in.v.d) continue;
       block.load_v(thread, chunk, v);
       multiply_part(thread, weights, room, v, block.keys.count, state.values[n]);
-      if (in.terms.relative_values == nullptr) continue;
+      if (!block.has_relative_values()) continue;
       room.store(thread, weights);
       block.add_table_rows(thread, room.data(), in.terms.relative_values, in.v.d, chunk, state.values[n]);
     }
@@ -194,7 +197,7 @@ struct AttentionWeights {
           const int a = block.query(thread, i);
           const int64_t row = (int64_t{of.sequence} * in.heads + head) * most_queries + of.pairs.query(a);
           weights[row * most_keys + of.pairs.key(block.key(thread, j))] =
-              Tiles::exp(scores.value[i][j] - log_sum_exp[of.out_row(a, head)]);
+              Tiles::exp_of_difference(scores.value[i][j], log_sum_exp[of.out_row(a, head)]);
         }
       }
     }
@@ -225,7 +228,7 @@ void attention_forward(Cuda device, const AttentionInputs& in, const Tensor& out
 }
 
 void attention_weights(Cuda device, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights) {
-  cuda::for_attention_tiles(in, [&]<class Tiles>() {
+  cuda::for_attention_tiles<false>(in, [&]<class Tiles>() {
     using T = typename Tiles::Sum;
     using Kernel = AttentionWeights<Tiles>;
     const cuda::AttentionCall<Tiles> call(device, in);

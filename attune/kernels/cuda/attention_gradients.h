@@ -25,8 +25,9 @@ struct AttentionBackwardView {
 /// The tiles in shared memory that a backward kernel works with.
 template <class Tiles>
 struct BackwardTiles {
-  SharedTile<Tiles> q, k, v, dy, factors;
-  static constexpr size_t kBytes = 5 * SharedTile<Tiles>::kBytes;
+  SharedTile<Tiles> q, k, v, dy;
+  StoredTile<Tiles> factors;
+  static constexpr size_t kBytes = 4 * SharedTile<Tiles>::kBytes + StoredTile<Tiles>::kBytes;
 
   ATTUNE_DEVICE explicit BackwardTiles(Thread& thread) : q(thread), k(thread), v(thread), dy(thread), factors(thread) {}
   ATTUNE_DEVICE void turn_queries(Thread& thread) { turn(thread, q, dy); }
@@ -44,32 +45,33 @@ template <class Tiles>
 ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const AttentionBackwardView<Tiles>& view,
                                                   const AttentionBlock<Tiles>& block, BackwardTiles<Tiles>& tiles) {
   using T = typename Tiles::Sum;
-  PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
-                              block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
-  const bool plain = block.is_plain();
+  T log_sum_exp[Tiles::kRows], products[Tiles::kRows];  // on their way while tiles are multiplied
   ATTUNE_UNROLL
   for (int i = 0; i < Tiles::kRows; ++i) {
-    const int a = block.query(thread, i);
     const bool exists = block.has_query(thread, i);
-    const int64_t row = exists ? block.of.out_row(a, block.head) : 0;
-    const T log_sum_exp = exists ? view.log_sum_exp[row] : T{0}, product = exists ? view.products[row] : T{0};
+    const int64_t row = exists ? block.of.out_row(block.query(thread, i), block.head) : 0;
+    log_sum_exp[i] = exists ? view.log_sum_exp[row] : T{0};
+    products[i] = exists ? view.products[row] : T{0};
+  }
+  PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
+                              block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
+  const bool all = block.sees_all();
+  ATTUNE_UNROLL
+  for (int i = 0; i < Tiles::kRows; ++i) {
     const auto kept = block.dropout_row(thread, i);
     ATTUNE_UNROLL
     for (int j = 0; j < Tiles::kColumns; ++j) {
-      const int b = block.key(thread, j);
       T& weight = result.weights.value[i][j];
       T& gradient = result.d_scores.value[i][j];
-      typename AttentionTerms<T>::Score score{weight * view.in.terms.scale, 1};
-      if (!plain) {
-        if (!exists || !block.has_key(thread, j) || !block.of.sees(a, b)) {
-          weight = gradient = 0;
-          continue;
-        }
-        score = view.in.terms.score(weight, block.head, block.of.distance(a, b));
+      if (!all && !block.sees(thread, i, j)) {
+        weight = gradient = 0;
+        continue;
       }
-      const T undropped = Tiles::exp(score.value - log_sum_exp);
-      gradient = undropped * (gradient * kept[j] - product) * score.slope;
-      weight = undropped * kept[j];
+      const auto score = block.score(thread, weight, i, j);
+      weight = Tiles::exp_of_difference(score.value, log_sum_exp[i]);
+      const T factor = kept.active() ? kept[j] : T{1};
+      gradient = weight * (gradient * factor - products[i]) * score.slope;
+      weight *= factor;
     }
   }
   return result;

@@ -119,10 +119,15 @@ class AttentionPairs {
     return !pass_.causal || b <= i;
   }
 
-  /// Whether the pass allows every pair of two ranges. Passes that allow few pairs say no.
-  ATTUNE_DEVICE bool allows_all(NumberRange a, NumberRange b) const {
-    if (pass_.kind != AttentionPass::Kind::all && pass_.kind != AttentionPass::Kind::window) return false;
-    const int first = position(a.begin), last = position(a.end - 1);
+  /// The same of passes of the kinds `all` and `window`.
+  ATTUNE_DEVICE bool allows_in_run(int a, int b) const {
+    const int i = a + shift_;
+    if (pass_.kind == AttentionPass::Kind::window && (b <= i - pass_.size || b >= i + pass_.size)) return false;
+    return !pass_.causal || b <= i;
+  }
+  /// Whether these passes allow every pair of two ranges.
+  ATTUNE_DEVICE bool allows_all_in_run(NumberRange a, NumberRange b) const {
+    const int first = a.begin + shift_, last = a.end - 1 + shift_;
     if (pass_.kind == AttentionPass::Kind::window && (b.begin <= last - pass_.size || b.end > first + pass_.size))
       return false;
     return !pass_.causal || b.end - 1 <= first;

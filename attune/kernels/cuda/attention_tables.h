@@ -148,12 +148,14 @@ class TableGradients {
 
   /// Adds what the pairs of view.pass contribute; view.tiles are `count` tiles of queries.
   void add(const AttentionBackwardView<Tiles>& view, int64_t count) {
-    if (!keys_.gradient.defined() && !values_.gradient.defined() && !bias_.gradient.defined()) return;
-    const int64_t jobs = count * heads_;
-    launch(
-        device_, "attention gradient of tables",
-        {.blocks = std::min(jobs, blocks_), .threads = Tiles::kThreads, .shared_bytes = BackwardTiles<Tiles>::kBytes},
-        TableGradientKernel<Tiles>{view, keys_.view(), values_.view(), bias_.view(), jobs});
+    if constexpr (!Tiles::kPlain) {
+      if (!keys_.gradient.defined() && !values_.gradient.defined() && !bias_.gradient.defined()) return;
+      const int64_t jobs = count * heads_;
+      launch(
+          device_, "attention gradient of tables",
+          {.blocks = std::min(jobs, blocks_), .threads = Tiles::kThreads, .shared_bytes = BackwardTiles<Tiles>::kBytes},
+          TableGradientKernel<Tiles>{view, keys_.view(), values_.view(), bias_.view(), jobs});
+    }
   }
   void write() {
     for (const Table* table : {&keys_, &values_, &bias_}) {

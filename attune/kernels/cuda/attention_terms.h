@@ -27,9 +27,6 @@ struct AttentionTerms {
     return (distance < -limit ? -limit : distance > limit ? limit : distance) + limit;
   }
 
-  /// Whether a score is its product times `scale`, wherever the key is.
-  ATTUNE_DEVICE bool scales_only() const { return !(soft_cap > 0) && distance_bias == nullptr && slopes == nullptr; }
-
   struct Score {
     T value, slope;  // slope: of the soft cap
   };

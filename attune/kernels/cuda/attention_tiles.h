@@ -23,11 +23,12 @@ struct TilePart {
 };
 
 /// Sixteen neighbours share a row. A thread has columns that are 16 apart: a quad of dropout's mask.
-template <class T>
+template <class T, bool kPlainPairs>
 struct ScalarTiles {
-  using Source = T;                      // of the inputs and of the results
-  static constexpr bool kAhead = false;  // whether tiles are read ahead: they need no conversion
-  using Stored = T;                      // in shared memory
+  static constexpr bool kPlain = kPlainPairs;  // see attention_block.h
+  using Source = T;                            // of the inputs and of the results
+  static constexpr bool kAhead = false;        // whether tiles are read ahead: they need no conversion
+  using Stored = T;                            // in shared memory
   using Sum = T;
   static constexpr int kThreads = 256;
   static constexpr int kRows = 4, kColumns = 4;
@@ -64,7 +65,7 @@ struct ScalarTiles {
     }
   }
 
-  ATTUNE_DEVICE static T exp(T x) { return std::exp(x); }
+  ATTUNE_DEVICE static T exp_of_difference(T x, T y) { return std::exp(x - y); }
   ATTUNE_DEVICE static void put(const SharedArray<T>& to, int64_t at, const Four<Source>& x) {
     for (int n = 0; n < 4; ++n) to[at + n] = x.value[n];
   }
@@ -74,8 +75,9 @@ struct ScalarTiles {
 };
 
 /// Four warps have 16 rows each, in the layout of mma.m16n8k16: four neighbours share a row.
-template <class From>
+template <class From, bool kPlainPairs>
 struct TensorTiles {
+  static constexpr bool kPlain = kPlainPairs;
   using Source = From;  // float or bfloat16
   static constexpr bool kAhead = std::is_same_v<From, bfloat16>;
   using Stored = bfloat16;
@@ -110,13 +112,14 @@ struct TensorTiles {
 #endif
   }
 
-  ATTUNE_DEVICE static float exp(float x) {
+  ATTUNE_DEVICE static float exp_of_difference(float x, float y) {
 #ifdef __CUDACC__
+    constexpr float kLog2OfE = 1.4426950408889634f;
     float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * 1.4426950408889634f));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(__fmaf_rn(x, kLog2OfE, -y * kLog2OfE)));
     return result;
 #else
-    return std::exp(x);
+    return std::exp(x - y);
 #endif
   }
 
@@ -229,17 +232,17 @@ ATTUNE_DEVICE bool first_of_row(const Thread& thread) {
   return thread.index() % Tiles::kRowThreads == 0;
 }
 
-/// A tile in shared memory, and which columns of its source it holds. Tiles::kAhead: there is room for a second one,
-/// whose rows may be on their way while products read the first.
-template <class Tiles>
+/// A tile in shared memory, and which columns of its source it holds. kAhead: there is room for a second one, whose
+/// rows may be on their way while products read the first.
+template <class Tiles, bool kAhead = Tiles::kAhead>
 class SharedTile {
  public:
   using Stored = typename Tiles::Stored;
   static constexpr int64_t kElements = int64_t{kTile} * Tiles::kPitch;
-  static constexpr size_t kBytes = (Tiles::kAhead ? 2 : 1) * shared_bytes_of<Stored>(kElements);
+  static constexpr size_t kBytes = (kAhead ? 2 : 1) * shared_bytes_of<Stored>(kElements);
 
   ATTUNE_DEVICE explicit SharedTile(Thread& thread)
-      : data_(thread.shared<Stored>(kElements)), next_(Tiles::kAhead ? thread.shared<Stored>(kElements) : data_) {}
+      : data_(thread.shared<Stored>(kElements)), next_(kAhead ? thread.shared<Stored>(kElements) : data_) {}
 
   ATTUNE_DEVICE const SharedArray<Stored>& data() const { return data_; }
 
@@ -247,7 +250,7 @@ class SharedTile {
   /// has been at a barrier since the tile before the present one was read.
   template <class RowOf>
   ATTUNE_DEVICE void start(const Thread& thread, int rows, int d, bool aligned, RowOf row_of) {
-    if constexpr (Tiles::kAhead) {
+    if constexpr (kAhead) {
       if (!aligned || d > kTile) return;
       constexpr int kEights = kTile / 8;
       ATTUNE_UNROLL
@@ -296,9 +299,13 @@ class SharedTile {
   /// Stores the parts of all threads.
   ATTUNE_DEVICE void store(Thread& thread, const TilePart<Tiles>& part) {
     thread.barrier();
+    put(thread, part);
+    thread.barrier();
+  }
+  /// The same without the barriers.
+  ATTUNE_DEVICE void put(const Thread& thread, const TilePart<Tiles>& part) {
     ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) Tiles::put_row(thread, data_, i, part.value[i]);
-    thread.barrier();
   }
 
   /// How many columns a chunk of d columns has.
@@ -328,10 +335,14 @@ class SharedTile {
   bool started_ = false;
 };
 
+/// A tile that is stored, not read.
+template <class Tiles>
+using StoredTile = SharedTile<Tiles, false>;
+
 /// sum += part . b; part has `depth` columns that are not 0, b a tile of as many rows. `room` holds the part afterwards
 /// where the threads exchange it.
 template <class Tiles>
-ATTUNE_DEVICE void multiply_part(Thread& thread, const TilePart<Tiles>& part, SharedTile<Tiles>& room,
+ATTUNE_DEVICE void multiply_part(Thread& thread, const TilePart<Tiles>& part, StoredTile<Tiles>& room,
                                  const SharedTile<Tiles>& b, int depth, TilePart<Tiles>& sum) {
 #ifdef __CUDACC__
   if constexpr (!std::is_same_v<typename Tiles::Stored,

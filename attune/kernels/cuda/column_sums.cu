@@ -12,6 +12,10 @@ struct Element : cuda::ReadElement<T> {
   int64_t columns;
   Element(const T* values, int64_t of_row) : x(values), columns(of_row) {}
   ATTUNE_DEVICE T read(int64_t row, int64_t column) const { return x[row * columns + column]; }
+  bool has_fours() const { return cuda::has_fours(x); }
+  ATTUNE_DEVICE cuda::Four<T> read_four(int64_t row, int64_t column) const {
+    return cuda::read_four(x, row * columns + column);
+  }
 };
 
 template <class T>

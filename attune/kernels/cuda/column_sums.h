@@ -1,6 +1,7 @@
 #pragma once
 // Sums of columns in a fixed order: of rows in pieces, then of the pieces.
 
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/launch.h"
 #include "attune/tensor/tensor.h"
 
@@ -16,6 +17,7 @@ constexpr int64_t kSumRows = 256;    // of a piece
 template <class T, class Element, class Store>
 struct SumPieces {
   static constexpr int kThreads = kWarp * static_cast<int>(kSumWarps);
+  static constexpr int kBlocks = sizeof(T) > 16 ? 2 : 3;
   static constexpr int kBatch = 4;
   Element element;
   Store store;
@@ -52,6 +54,42 @@ struct SumPieces {
 template <class T>
 struct ReadElement {
   ATTUNE_DEVICE static T value(int64_t /*row*/, int64_t /*column*/, const T& read) { return read; }
+  ATTUNE_DEVICE static Four<T> value_four(int64_t /*row*/, int64_t /*column*/, const Four<T>& read) { return read; }
+};
+
+/// An element that has read_four() and value_four(), too: for columns column ... column + 3, where has_fours() says
+/// that its pointers allow it and columns is a multiple of 4.
+template <class Element>
+concept ReadsFours = requires(const Element& element) {
+  element.read_four(int64_t{}, int64_t{});
+  element.has_fours();
+};
+
+template <class T>
+ATTUNE_DEVICE Four<T> operator+(const Four<T>& a, const Four<T>& b) {
+  Four<T> sum;
+  ATTUNE_UNROLL
+  for (int n = 0; n < 4; ++n) sum.value[n] = a.value[n] + b.value[n];
+  return sum;
+}
+
+/// Four columns of an element as one column of Four<T>.
+template <class T, class Element>
+struct FourColumns {
+  Element element;
+  ATTUNE_DEVICE auto read(int64_t row, int64_t four) const { return element.read_four(row, 4 * four); }
+  template <class Read>
+  ATTUNE_DEVICE Four<T> value(int64_t row, int64_t four, const Read& at) const {
+    return element.value_four(row, 4 * four, at);
+  }
+};
+
+template <class T, class Store>
+struct StoreFour {
+  Store store;
+  ATTUNE_DEVICE void operator()(int64_t four, const Four<T>& sums) const {
+    for (int n = 0; n < 4; ++n) store(4 * four + n, sums.value[n]);
+  }
 };
 
 /// The sums of pieces, [pieces, columns].
@@ -77,6 +115,11 @@ struct StoreSum {
 template <class T, class Element, class Store>
 void sum_columns(Cuda device, const char* name, int64_t rows, int64_t columns, const Element& element,
                  const Store& store) {
+  if constexpr (ReadsFours<Element>) {
+    if (columns % 4 == 0 && element.has_fours())
+      return sum_columns<Four<T>>(device, name, rows, columns / 4, FourColumns<T, Element>{element},
+                                  StoreFour<T, Store>{store});
+  }
   const int64_t pieces = rows > 0 ? (rows + kSumRows - 1) / kSumRows : 1;
   const int64_t tiles = (columns + kSumColumns - 1) / kSumColumns;
   const auto start = [&]<class To>(const To& to) {

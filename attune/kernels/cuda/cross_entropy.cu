@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attune/kernels/cuda/column_sums.h"
+#include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 constexpr int kRowThreads = 1024;
 constexpr int64_t kElementsOfThread = 8;
-constexpr int kBatch = 4;  // elements that a thread reads at once
 
 cuda::LaunchShape shape_of(const CrossEntropyInputs& in) {
   return {.blocks = in.logits.size(0), .threads = cuda::threads_for(in.class_count(), kRowThreads, kElementsOfThread)};
@@ -39,14 +39,67 @@ struct RowInputs {
   int32_t ignore_index;
   double smoothing;
   int64_t columns, row_size;
+  int64_t in_fours;  // so many of the columns, the first ones, can be read and written as Fours
 
   ATTUNE_DEVICE const T* row(int64_t r) const { return logits + r * row_size; }
 };
 
+template <class T, class Out = T>
+RowInputs<T> inputs_of(const CrossEntropyInputs& in, const Out* d_logits = nullptr) {
+  const T* const logits = in.logits.data<T>();
+  const int64_t columns = in.class_count(), row_size = in.logits.size(1);
+  const bool fours = row_size % 4 == 0 && cuda::has_fours(logits) && cuda::has_fours(d_logits);
+  return {logits,   in.labels.data<int32_t>(),  in.ignore_index, in.label_smoothing, columns,
+          row_size, fours ? columns / 4 * 4 : 0};
+}
+
 template <class T>
-RowInputs<T> inputs_of(const CrossEntropyInputs& in) {
-  return {in.logits.data<T>(), in.labels.data<int32_t>(), in.ignore_index,
-          in.label_smoothing,  in.class_count(),          in.logits.size(1)};
+struct One {
+  T value[1];
+};
+template <class T>
+ATTUNE_DEVICE void read(const T* x, int64_t c, One<T>& to) {
+  to.value[0] = x[c];
+}
+template <class T>
+ATTUNE_DEVICE void read(const T* x, int64_t c, cuda::Four<T>& to) {
+  to = cuda::read_four(x, c);
+}
+template <class T>
+ATTUNE_DEVICE void write(T* x, int64_t c, const One<T>& values) {
+  x[c] = values.value[0];
+}
+template <class T>
+ATTUNE_DEVICE void write(T* x, int64_t c, const cuda::Four<T>& values) {
+  cuda::write_four(x, c, values);
+}
+
+// Group is One or Four.
+template <template <class> class Group>
+constexpr int kWidth = sizeof(Group<float>) / sizeof(float);
+
+// work(group, c) for each group x[c], ... of columns begin ... end - 1 that is this thread's, in their order. A thread
+// reads several groups before it works on the first of them.
+template <template <class> class Group, class T, class Work>
+ATTUNE_DEVICE void for_groups(const cuda::Thread& thread, const T* x, int64_t begin, int64_t end, const Work& work) {
+  constexpr int kBatch = sizeof(Group<T>) > 16 ? 2 : 4;
+  const int64_t step = int64_t{kWidth<Group>} * thread.count();
+  for (int64_t first = begin + kWidth<Group> * thread.index(); first < end; first += kBatch * step) {
+    Group<T> groups[kBatch];
+    ATTUNE_UNROLL
+    for (int n = 0; n < kBatch; ++n)
+      if (first + n * step < end) read(x, first + n * step, groups[n]);
+    ATTUNE_UNROLL
+    for (int n = 0; n < kBatch; ++n)
+      if (first + n * step < end) work(groups[n], first + n * step);
+  }
+}
+
+// The same for all columns of the row x.
+template <class T, class Work>
+ATTUNE_DEVICE void for_columns(const cuda::Thread& thread, const RowInputs<T>& in, const T* x, const Work& work) {
+  for_groups<cuda::Four>(thread, x, 0, in.in_fours, work);
+  for_groups<One>(thread, x, in.in_fours, in.columns, work);
 }
 
 // -log softmax(x)[label], with the largest logit subtracted first; mixed with the mean over all classes. Every thread
@@ -56,16 +109,21 @@ ATTUNE_DEVICE CrossEntropyRow row_loss(cuda::Thread& thread, const RowInputs<T>&
   // One pass: the sum is relative to the largest logit so far of this thread.
   Place<T> largest{-cuda::infinity<T>(), INT32_MAX};
   T reference = 0, sum = 0, total = 0;
-  for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
-    const T value = x[c];
-    total += value;
-    if (value > largest.value) {
-      sum *= std::exp(largest.value - value);
-      largest = {value, static_cast<int32_t>(c)};
-      reference = value;
+  for_columns(thread, in, x, [&]<template <class> class Group>(const Group<T>& at, int64_t c) {
+    Place<T> first = largest;
+    ATTUNE_UNROLL
+    for (int n = 0; n < kWidth<Group>; ++n) {
+      total += at.value[n];
+      if (at.value[n] > first.value) first = {at.value[n], static_cast<int32_t>(c) + n};
     }
-    sum += std::exp(value - reference);
-  }
+    if (first.value > largest.value) {
+      sum *= std::exp(largest.value - first.value);
+      largest = first;
+      reference = first.value;
+    }
+    ATTUNE_UNROLL
+    for (int n = 0; n < kWidth<Group>; ++n) sum += std::exp(at.value[n] - reference);
+  });
   const bool has_terms = largest.value > -cuda::infinity<T>();
   largest = thread.reduce(largest, FirstLargest{});
   const T shift = largest.value == -cuda::infinity<T>() ? T{0} : largest.value;
@@ -95,21 +153,16 @@ ATTUNE_DEVICE void row_gradient(cuda::Thread& thread, const RowInputs<T>& in, co
   const T shift = static_cast<T>(row.shift), factor = ignored ? T{0} : static_cast<T>(1 / row.sum);
   const T other = static_cast<T>(in.smoothing / static_cast<double>(in.columns));
   const T times = static_cast<T>(scale), at_label = other + static_cast<T>(1 - in.smoothing);
-  for (int64_t first = thread.index(); first < in.row_size; first += kBatch * thread.count()) {
-    T values[kBatch];
+  for_columns(thread, in, x, [&]<template <class> class Group>(const Group<T>& at, int64_t c) {
+    Group<Out> slopes;
     ATTUNE_UNROLL
-    for (int n = 0; n < kBatch; ++n) {  // all reads are on their way before the first is waited for
-      const int64_t c = first + n * thread.count();
-      values[n] = c < in.columns ? x[c] : T{0};
+    for (int n = 0; n < kWidth<Group>; ++n) {
+      const T slope = std::exp(at.value[n] - shift) * factor - (c + n == label ? at_label : other);
+      slopes.value[n] = static_cast<Out>(ignored ? T{0} : times * slope);
     }
-    ATTUNE_UNROLL
-    for (int n = 0; n < kBatch; ++n) {
-      const int64_t c = first + n * thread.count();
-      if (c >= in.row_size) break;
-      const T slope = std::exp(values[n] - shift) * factor - (c == label ? at_label : other);
-      dx[c] = static_cast<Out>(ignored || c >= in.columns ? T{0} : times * slope);
-    }
-  }
+    write(dx, c, slopes);
+  });
+  for (int64_t c = in.columns + thread.index(); c < in.row_size; c += thread.count()) dx[c] = static_cast<Out>(T{0});
 }
 
 template <class T>
@@ -177,17 +230,18 @@ void cross_entropy_forward(Cuda device, const CrossEntropyInputs& in, const Tens
 void cross_entropy_backward(Cuda device, const CrossEntropyInputs& in, const Tensor& results, double scale,
                             const Tensor& d_logits) {
   with_gradient_types("cross_entropy", in.logits, d_logits, [&]<class T, class Out>(T, Out) {
+    Out* const dx = d_logits.data<Out>();
     cuda::launch(device, "cross_entropy", shape_of(in),
-                 GradientRows<T, Out>{inputs_of<T>(in), cross_entropy_rows(results), scale, d_logits.data<Out>()});
+                 GradientRows<T, Out>{inputs_of<T>(in, dx), cross_entropy_rows(results), scale, dx});
   });
 }
 
 void cross_entropy_loss(Cuda device, const CrossEntropyInputs& in, double scale, const Tensor& results,
                         const Tensor& d_logits) {
   with_gradient_types("cross_entropy", in.logits, d_logits, [&]<class T, class Out>(T, Out) {
-    cuda::launch(
-        device, "cross_entropy", shape_of(in),
-        LossAndGradientRows<T, Out>{inputs_of<T>(in), cross_entropy_rows(results), scale, d_logits.data<Out>()});
+    Out* const dx = d_logits.data<Out>();
+    cuda::launch(device, "cross_entropy", shape_of(in),
+                 LossAndGradientRows<T, Out>{inputs_of<T>(in, dx), cross_entropy_rows(results), scale, dx});
   });
 }
 

@@ -17,6 +17,10 @@ struct Slope {
     Dy dy;
     Dz saved;
   };
+  struct FourRead {
+    cuda::Four<Dy> dy;
+    cuda::Four<Dz> saved;
+  };
   const Dy* dy;
   const Dz* saved;  // or null
   Dz* dz;           // or null
@@ -37,23 +41,31 @@ struct Slope {
     if (dz != nullptr) dz[row * columns + column] = static_cast<Dz>(result);
     return result;
   }
+
+  bool has_fours() const { return cuda::has_fours(dy) && cuda::has_fours(saved) && cuda::has_fours(dz); }
+  ATTUNE_DEVICE FourRead read_four(int64_t row, int64_t column) const {
+    const int64_t i = row * columns + column;
+    return {cuda::read_four(dy, i), saved != nullptr ? cuda::read_four(saved, i) : cuda::Four<Dz>{}};
+  }
+  ATTUNE_DEVICE cuda::Four<T> value_four(int64_t row, int64_t column, const FourRead& at) const {
+    cuda::Four<T> results;
+    cuda::Four<Dz> rounded;
+    ATTUNE_UNROLL
+    for (int n = 0; n < 4; ++n) {
+      results.value[n] = value_of({at.dy.value[n], at.saved.value[n]});
+      rounded.value[n] = static_cast<Dz>(results.value[n]);
+    }
+    if (dz != nullptr) cuda::write_four(dz, row * columns + column, rounded);
+    return results;
+  }
 };
 
 template <class T, class Dy, class Dz>
 struct SlopeAlone {
   Slope<T, Dy, Dz> slope;  // with dz
   ATTUNE_DEVICE void operator()(int64_t i) const { slope.value(0, i, slope.read(0, i)); }
-  bool has_fours() const {
-    return cuda::has_fours(slope.dy) && cuda::has_fours(slope.saved) && cuda::has_fours(slope.dz);
-  }
-  ATTUNE_DEVICE void fours(int64_t i) const {
-    const cuda::Four<Dy> dy = cuda::read_four(slope.dy, i);
-    cuda::Four<Dz> values = {};
-    if (slope.saved != nullptr) values = cuda::read_four<Dz>(slope.saved, i);
-    ATTUNE_UNROLL
-    for (int n = 0; n < 4; ++n) values.value[n] = static_cast<Dz>(slope.value_of({dy.value[n], values.value[n]}));
-    cuda::write_four(slope.dz, i, values);
-  }
+  bool has_fours() const { return slope.has_fours(); }
+  ATTUNE_DEVICE void fours(int64_t i) const { slope.value_four(0, i, slope.read_four(0, i)); }
 };
 
 template <class T>
