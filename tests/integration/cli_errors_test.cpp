@@ -97,8 +97,11 @@ TEST_F(CliErrorsTest, AFileIsNoModel) {
 
 TEST_F(CliErrorsTest, AGgufFileIsRecognised) {
   const std::string given = file("m.gguf", "GGUF" + std::string(2 << 20, '\x01'));
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"inspect", given}, {"draw", "block", given}, {"translate", given, "The dog."}, {"train", given, "--describe-config"}})
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"inspect", given},
+                                             {"draw", "block", given},
+                                             {"translate", given, "The dog."},
+                                             {"train", given, "--describe-config"}})
     EXPECT_THAT(refusal(run_attune(words)),
                 AllOf(HasSubstr("attune: " + given + ": is a GGUF file of llama.cpp, which Attune does not read"),
                       HasSubstr("config.json, *.safetensors and the tokenizer")))
