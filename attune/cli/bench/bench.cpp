@@ -173,10 +173,11 @@ int bench_train(const Options& o) {
     result["target_tokens_per_s"] = rate;
     result["source_tokens_per_s"] = median(measured.source_tokens_per_s);
   }
-  result.update({{"gflops_per_s", gflops},
-                 {"machine_peak_gflops_per_s", peak_gflops},
-                 {"share_of_peak", gflops / peak_gflops},
-                 {"peak_memory_mb", megabytes(peak_process_bytes())},
+  if (device.is_host())  // a GPU's products are not counted
+    result.update({{"gflops_per_s", gflops},
+                   {"machine_peak_gflops_per_s", peak_gflops},
+                   {"share_of_peak", gflops / peak_gflops}});
+  result.update({{"peak_memory_mb", megabytes(peak_process_bytes())},
                  {"peak_tensor_memory_mb", megabytes(allocator_statistics().peak_bytes_in_use)},
                  {"reserved_tensor_memory_mb", megabytes(allocator_statistics().bytes_reserved)},
                  {"loss_first", measured.loss_first},
