@@ -20,7 +20,8 @@ class LoadedLibrary {
     handle_ = dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL);
     for (const char* folder : folders)
       if (handle_ == nullptr) handle_ = dlopen(fmt::format("{}/{}", folder, name_).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_ == nullptr) fail<DeviceError>("{}: cannot be loaded: {}", name_, dlerror());
+    if (handle_ == nullptr)
+      fail<DeviceError>("{}: cannot be loaded: {}; LD_LIBRARY_PATH can name its folder", name_, dlerror());
   }
 
   /// Sets the pointer to a function of this name. Throws DeviceError.
