@@ -12,8 +12,8 @@
 
 namespace attune {
 
-/// The inputs of forward and backward. All tensors but the mask are float32, or all are float64. On a GPU, q, k and v
-/// may be bfloat16 beside float32: then so are `out`, its gradient and theirs.
+/// The inputs of forward and backward. All tensors but the mask are float32, or all are float64. On a GPU q, k, v,
+/// `out` and their gradients may be bfloat16; the others are then float32.
 struct AttentionInputs {
   HeadColumns q;                           // [total_q, heads, d_k]
   HeadColumns k;                           // [total_kv, kv_heads, d_k]; kv_heads divides heads

@@ -238,7 +238,8 @@ AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const Head
                                        .d_relative_keys = gradients[3],
                                        .d_relative_values = gradients[4],
                                        .d_distance_bias = gradients[5]};
-           dispatch(dy.device(), [&](auto device) { attention_backward(device, inputs, out, log_sum_exp, dy, to); });
+           const Tensor d_out = out.dtype() == DType::bf16 ? to_bfloat16(dy) : dy;  // float32 if several were added
+           dispatch(dy.device(), [&](auto device) { attention_backward(device, inputs, out, log_sum_exp, d_out, to); });
            return gradients;
          });
   return {out, weights};

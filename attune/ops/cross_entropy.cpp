@@ -133,10 +133,11 @@ Tensor with_rows(const Tensor& x, int64_t rows) {
 // The inputs and the gradient of the logits in the type of the products, and the logits of a piece.
 struct Pieces {
   Tensor x, weight, bias;
-  Tensor logits, d_logits;  // [rows of a piece, padded vocabulary]; one tensor if they have the same dtype
+  Tensor logits, d_logits;  // [rows of a piece, padded vocabulary]; one tensor if they have the same dtype. The
+                            // second is undefined where no gradient is wanted
 };
 
-Pieces make_pieces(const LinearInputs& in, int64_t rows) {
+Pieces make_pieces(const LinearInputs& in, int64_t rows, bool with_gradient) {
   const auto& [x, weight, bias] = in;
   const TensorOptions options{x.dtype(), x.device()};
   if (!bfloat16_products() || x.dtype() != DType::f32) {
@@ -148,7 +149,7 @@ Pieces make_pieces(const LinearInputs& in, int64_t rows) {
           .weight = with_rows(stacked_in_bfloat16({&weight, 1}), columns),
           .bias = with_rows(bias, columns),
           .logits = Tensor::empty({rows, columns}, options),
-          .d_logits = Tensor::empty({rows, columns}, {DType::bf16, x.device()})};
+          .d_logits = with_gradient ? Tensor::empty({rows, columns}, {DType::bf16, x.device()}) : Tensor{}};
 }
 
 // d_x, d_weight, d_bias; undefined where none is needed. d_weight and d_bias have the rows of the padded weight. The
@@ -255,8 +256,9 @@ CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t co
   const int64_t n = x.size(0), vocabulary = weight.size(0);
   const double scale = scale_of(options, count);
   const int64_t step = piece_rows(n, vocabulary, {x.dtype(), x.device()});
-  const Pieces pieces = make_pieces(in, step);
-  const Gradients padded_gradients = make_gradients(in, pieces.weight.size(0), is_recording({x, weight, bias}));
+  const bool recording = is_recording({x, weight, bias});
+  const Pieces pieces = make_pieces(in, step, recording);
+  const Gradients padded_gradients = make_gradients(in, pieces.weight.size(0), recording);
   const Tensor all_labels = labels.on(x.device());
   const Tensor results = empty_results(n, x.device()), totals = empty_results(1, x.device());
   dispatch(x.device(), [&](auto device) {
@@ -268,7 +270,7 @@ CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t co
                 {.begin = begin,
                  .end = end,
                  .loss = loss,
-                 .d_logits = pieces.d_logits.rows(0, rows),
+                 .d_logits = pieces.d_logits.defined() ? pieces.d_logits.rows(0, rows) : Tensor{},
                  .results = results.rows(begin, end),
                  .r_drop = options.r_drop},
                 scale, padded_gradients);

@@ -8,6 +8,7 @@
 
 #include "attune/kernels/attention_plan.h"
 #include "attune/ops/attention.h"
+#include "attune/ops/precision.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 
@@ -93,8 +94,9 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
   return out;
 }
 
-// Weights, output and gradients of devices_under_test() against those of the CPU: the largest relative error.
-inline double device_error(const Problem& p) {
+// Weights, output and gradients of devices_under_test() against those of the CPU: the largest relative error. `narrow`:
+// q, k and v are rounded to bfloat16 where attention reads that.
+inline double device_error(const Problem& p, bool narrow = false) {
   std::vector<Tensor> inputs{p.q, p.k, p.v};
   const bool keys = p.options.relative_keys.defined(), values = p.options.relative_values.defined();
   if (keys) inputs.push_back(p.options.relative_keys);
@@ -108,9 +110,12 @@ inline double device_error(const Problem& p) {
     if (values) options.relative_values = t[keys ? 4 : 3];
     if (bias) options.distance_bias = t.back();
     if (p.options.mask.defined()) options.mask = p.options.mask.to(t[0].device());
-    const AttentionResult result = attention(head_columns(t[0]), head_columns(t[1]), head_columns(t[2]), options, true);
+    const auto heads = [&](const Tensor& x) {
+      return head_columns(narrow && attention_reads_bfloat16(x.device()) ? for_products(x) : x);
+    };
+    const AttentionResult result = attention(heads(t[0]), heads(t[1]), heads(t[2]), options, true);
     weights.push_back(result.weights);
-    return result.heads;
+    return for_sums(result.heads);
   };
   double error = device_error(run, inputs);  // the CPU comes first
   for (size_t i = 1; i < weights.size(); ++i) error = std::max(error, relative_error(weights[i], weights[0]));

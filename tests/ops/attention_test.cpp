@@ -361,7 +361,12 @@ TEST(Attention, BFloat16ProductsAreNearOnEveryDevice) {
   all.back().second.options.dropout = {.probability = 0.3, .seed = 5};
   for (const int64_t d_v : {64, 132})  // one thread of a GPU for each four columns, and more columns than that
     all.emplace_back("columns", random_problem({.queries = {9}, .keys = {9}, .d_k = 8, .d_v = d_v}, DType::f32));
-  for (const auto& [name, p] : all) EXPECT_LT(device_error(p), 0.02) << name;
+  all.emplace_back("three tiles",
+                   random_problem({.queries = {150, 3}, .keys = {150, 3}, .d_k = 64, .d_v = 64}, DType::f32));
+  all.back().second.options.causal = true;
+  all.emplace_back("wide values", random_problem({.queries = {70}, .keys = {140}, .d_k = 64, .d_v = 96}, DType::f32));
+  for (const bool narrow : {false, true})
+    for (const auto& [name, p] : all) EXPECT_LT(device_error(p, narrow), 0.02) << name << narrow;
 }
 
 // Queries, keys and values that share rows share a gradient there, too; columns that nobody reads have zeros.

@@ -162,7 +162,8 @@ struct KeyGradients {
       for (int a = seers.begin; a < seers.end; a += cuda::kTile) {
         const cuda::AttentionBlock<Tiles> block = block_of(head, a);
         tiles.turn_queries(thread);
-        a + cuda::kTile < seers.end ? start(head, a + cuda::kTile) : start(head + 1, seers.begin);
+        const bool last = a + cuda::kTile >= seers.end;
+        start(last ? head + 1 : head, last ? seers.begin : a + cuda::kTile);
         const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
         if (chunk * cuda::kTile < view.in.v.d) {
           tiles.factors.store(thread, pairs.weights);

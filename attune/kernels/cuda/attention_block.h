@@ -1,8 +1,8 @@
 #pragma once
 // What the attention kernels do with a tile of queries of one head and a tile of keys of its sequence. With
 // Tiles::kPlain they know when they are compiled that a score is a product times the scale, that queries see the keys
-// of one run, all or a window of them, and that there is no mask and no table. Such a kernel has a tenth of the
-// instructions of one that is ready for everything: those of a tile fit in the cache of a multiprocessor.
+// of one run, all or a window of them, and that there is no mask and no table. Such a kernel has a quarter of the
+// instructions of one that is ready for everything, which waits for its instructions.
 
 #include <variant>
 

@@ -103,6 +103,13 @@ void fail_outside(int64_t i, int64_t count) {
   fail<DeviceError>("shared memory: {} lies outside of an array with {} elements", i, count);
 }
 
+void Thread::copy_ahead(void* to, const void* from, bool exists) const {
+  for (const void* address : {static_cast<const void*>(to), from})
+    if (reinterpret_cast<uintptr_t>(address) % 16 != 0)
+      fail<DeviceError>("copy_ahead: needs addresses that are multiples of 16");
+  exists ? std::memcpy(to, from, 16) : std::memset(to, 0, 16);
+}
+
 int Thread::count() const {
   return block_.shape().threads;
 }

@@ -41,7 +41,8 @@ struct Library {
 
 Library load() {
   constexpr int kMajor = CUBLAS_VER_MAJOR;
-  const LoadedLibrary loaded(fmt::format("libcublasLt.so.{}", kMajor), {ATTUNE_CUDA_LIBRARIES, "/usr/local/cuda/lib64"});
+  const LoadedLibrary loaded(fmt::format("libcublasLt.so.{}", kMajor),
+                             {ATTUNE_CUDA_LIBRARIES, "/usr/local/cuda/lib64"});
   Library library{};
   loaded.find(library.create, "cublasLtCreate");
   loaded.find(library.matmul, "cublasLtMatmul");

@@ -20,11 +20,16 @@
 //   warp_barrier()        the same for the threads of a warp
 //   shared<T>(count)      an array that the block shares, uninitialised; every thread has to make the same calls in the
 //                         same order, and LaunchShape::shared_bytes is the sum of their shared_bytes_of<T>(count)
-//   copy_ahead(to, from, exists)   starts to copy 16 bytes to shared memory, or zeros; both addresses are multiples of
-//   16 wait_for_copies()     a barrier that the copies of all threads have ended at shuffle(value, lane),
-//   shuffle_xor(value, mask)    the value of another thread of the warp; all threads take part warp_reduce(value, op),
-//   reduce(value, op)         op over the values of all threads of the warp, of the block, in a
-//                         fixed order; every thread gets the result. op is commutative. All threads take part.
+//
+//   copy_ahead(to, from, exists)
+//                         starts to copy 16 bytes to shared memory, or zeros; both addresses are multiples of 16
+//   wait_for_copies()     a barrier, at which the copies of all threads have ended
+//
+//   shuffle(value, lane), shuffle_xor(value, mask)
+//                         the value of another thread of the warp; all threads take part
+//   warp_reduce(value, op), reduce(value, op)
+//                         op over the values of all threads of the warp, of the block, in a fixed order; every thread
+//                         gets the result. op is commutative. All threads take part.
 //
 // rounded_product(a, b) is never fused with a sum; dot_of_bytes(a, b, sum) adds the products of four signed bytes.
 // atomic_add(p, v) and atomic_min(p, v) return what *p was before. Results that depend on their order must be whole

@@ -49,9 +49,7 @@ class Thread {
   void barrier(std::source_location at = std::source_location::current());
   void warp_barrier(std::source_location at = std::source_location::current());
 
-  void copy_ahead(void* to, const void* from, bool exists) const {
-    exists ? std::memcpy(to, from, 16) : std::memset(to, 0, 16);
-  }
+  void copy_ahead(void* to, const void* from, bool exists) const;  // copies at once
   void wait_for_copies(std::source_location at = std::source_location::current()) { barrier(at); }
 
   template <class T>
