@@ -241,8 +241,8 @@ TEST_F(InitialModelTest, ALabelThatTheModelLacksNamesTheRemedy) {
     train(config_of(hub("bert-classifier"), keys), folder_ / "run");
   };
   EXPECT_THAT(message_of<DataError>([&] { run({}); }),
-              HasSubstr("train.tsv: text 1 has the label \"good\", expected one of LABEL_0, LABEL_1, LABEL_2, LABEL_3; "
-                        "model.labels = [] takes the labels of the text, and a new head"));
+              testing::AllOf(HasSubstr("train.tsv: text 1 has the label \"good\", expected one of LABEL_0, LABEL_1, "),
+                             HasSubstr("; model.labels = [] takes the labels of the text, and a new head")));
   EXPECT_NO_THROW(run({"model.labels=[]"}));
   const std::string other = file("valid.tsv", "fair\ta cat\n");
   std::filesystem::remove_all(folder_ / "run");
