@@ -37,7 +37,7 @@ struct CrossEntropy {
 CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options = {});
 
 /// cross_entropy(x weight^T + bias, labels), computed in pieces of rows: the logits of a whole batch are never stored.
-/// When recording, the gradients are computed together with the loss, while a piece is there.
+/// When recording, the gradients of a piece are computed together with its loss.
 ///   x [n, d]   weight [vocabulary, d]   bias [vocabulary] or undefined   labels [n]
 /// Differentiable in x, weight and bias as cross_entropy() is in logits. If bfloat16_products(), float32 inputs and the
 /// gradient of the logits are rounded to bfloat16 for the products; the logits are float32. A bfloat16 weight is read

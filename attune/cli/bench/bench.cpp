@@ -154,7 +154,7 @@ int bench_train(const Options& o) {
   const Device device = device_of(config.train.device);
   const TrainingWork work = make_training_work(o.batches, config);
   move_parameters(*work.model, device);
-  const double peak_gflops = measured_peak_flops() / 1e9;
+  const double peak_gflops = device.is_host() ? measured_peak_flops() / 1e9 : 0;  // a GPU's products are not counted
   require_gradients(*work.model);
   set_activation_checkpointing(*work.model, config.train.checkpoint_activations);
   set_layer_dropout(*work.model, config.train.layer_dropout);
@@ -173,7 +173,7 @@ int bench_train(const Options& o) {
     result["target_tokens_per_s"] = rate;
     result["source_tokens_per_s"] = median(measured.source_tokens_per_s);
   }
-  if (device.is_host())  // a GPU's products are not counted
+  if (device.is_host())
     result.update({{"gflops_per_s", gflops},
                    {"machine_peak_gflops_per_s", peak_gflops},
                    {"share_of_peak", gflops / peak_gflops}});

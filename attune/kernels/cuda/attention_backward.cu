@@ -109,14 +109,14 @@ struct QueryGradients {
 
     cuda::TilePart<Tiles> sum;
     const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
-    const auto block_of = [&](int b) { return cuda::AttentionBlock<Tiles>{of, head, queries, {b, seen.end}}; };
+    const auto block_of = [&](int b) { return cuda::AttentionBlockOf<Tiles>{of, head, queries, {b, seen.end}}; };
     const auto start = [&](int b) {
       if (b < seen.end) block_of(b).start_keys(thread, tiles.k, tiles.v);
     };
     start(seen.begin);
     for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
-      const cuda::AttentionBlock<Tiles> block = block_of(b);
-      tiles.turn_keys(thread);
+      const cuda::AttentionBlockOf<Tiles> block = block_of(b);
+      tiles.next_keys(thread);
       start(b + cuda::kTile);
       const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
       block.load_k(thread, chunk, tiles.k);
@@ -153,15 +153,17 @@ struct KeyGradients {
     cuda::TilePart<Tiles> key_sum, value_sum;
     const cuda::NumberRange seers = of.pairs.queries_of({keys.first, keys.first + keys.count});
     const int first_head = key_head * view.in.group, end_head = first_head + view.in.group;
-    const auto block_of = [&](int head, int a) { return cuda::AttentionBlock<Tiles>{of, head, {a, seers.end}, keys}; };
+    const auto block_of = [&](int head, int a) {
+      return cuda::AttentionBlockOf<Tiles>{of, head, {a, seers.end}, keys};
+    };
     const auto start = [&](int head, int a) {
       if (head < end_head && a < seers.end) block_of(head, a).start_queries(thread, view.d_out, tiles.q, tiles.dy);
     };
     start(first_head, seers.begin);
     for (int head = first_head; head < end_head; ++head) {
       for (int a = seers.begin; a < seers.end; a += cuda::kTile) {
-        const cuda::AttentionBlock<Tiles> block = block_of(head, a);
-        tiles.turn_queries(thread);
+        const cuda::AttentionBlockOf<Tiles> block = block_of(head, a);
+        tiles.next_queries(thread);
         const bool last = a + cuda::kTile >= seers.end;
         start(last ? head + 1 : head, last ? seers.begin : a + cuda::kTile);
         const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);

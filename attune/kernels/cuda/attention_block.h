@@ -48,7 +48,7 @@ struct TileRange {
 
 /// A tile of queries of one head against a tile of keys. The rows of products are queries, the columns keys.
 template <class Tiles>
-struct AttentionBlock {
+struct AttentionBlockOf {
   using T = typename Tiles::Sum;
   using Source = typename Tiles::Source;
   const AttentionSequence<Tiles>& of;
@@ -237,10 +237,10 @@ struct AttentionBlock {
 
 /// The rows of two tiles change: waits for those that were started.
 template <class Tiles>
-ATTUNE_DEVICE void turn(Thread& thread, SharedTile<Tiles>& a, SharedTile<Tiles>& b) {
+ATTUNE_DEVICE void next_rows(Thread& thread, SharedTile<Tiles>& a, SharedTile<Tiles>& b) {
   if (a.has_started() || b.has_started()) thread.wait_for_copies();
-  a.turn();
-  b.turn();
+  a.next_rows();
+  b.next_rows();
 }
 
 /// Whether kernels with Tiles::kPlain can do this.
@@ -257,8 +257,9 @@ void for_attention_tiles(const AttentionInputs& in, F&& f) {
   const DType dtype = in.q.x.dtype();
   if (dtype == DType::bf16) return f.template operator()<TensorTiles<bfloat16, kPlain>>();
   if (in.bfloat16_products && dtype == DType::f32) return f.template operator()<TensorTiles<float, kPlain>>();
-  if (dtype == DType::f32) return f.template operator()<ScalarTiles<float, kPlain>>();
-  dispatch_floating("attention", dtype, [&]<class T>(T) { f.template operator()<ScalarTiles<double, false>>(); });
+  dispatch_floating("attention", dtype, [&]<class T>(T) {  // float64 is for gradient checks
+    f.template operator()<ScalarTiles<T, kPlain && std::is_same_v<T, float>>>();
+  });
 }
 template <class F>
 void for_attention_tiles(const AttentionInputs& in, F&& f) {

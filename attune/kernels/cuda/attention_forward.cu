@@ -33,7 +33,7 @@ struct AttentionForward {
     T sum[Tiles::kRows];  // of this thread's columns
     cuda::TilePart<Tiles> values[kValueTiles];
   };
-  using Block = cuda::AttentionBlock<Tiles>;
+  using Block = cuda::AttentionBlockOf<Tiles>;
 
   ATTUNE_HOST_DEVICE static int64_t value_blocks(int d_v) {
     return (d_v + kValueTiles * cuda::kTile - 1) / (kValueTiles * cuda::kTile);
@@ -57,7 +57,7 @@ struct AttentionForward {
     start(seen.begin);
     for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
       const Block block{of, head, queries, {b, seen.end}};
-      turn(thread, k, v);
+      next_rows(thread, k, v);
       start(b + cuda::kTile);
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
@@ -185,8 +185,8 @@ struct AttentionWeights {
     cuda::SharedTile<Tiles> q(thread), k(thread);
     const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
     for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
-      const cuda::AttentionBlock<Tiles> block{of, head, queries, {b, seen.end}};
-      k.turn();
+      const cuda::AttentionBlockOf<Tiles> block{of, head, queries, {b, seen.end}};
+      k.next_rows();
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
       ATTUNE_UNROLL

@@ -30,8 +30,8 @@ struct BackwardTiles {
   static constexpr size_t kBytes = 4 * SharedTile<Tiles>::kBytes + StoredTile<Tiles>::kBytes;
 
   ATTUNE_DEVICE explicit BackwardTiles(Thread& thread) : q(thread), k(thread), v(thread), dy(thread), factors(thread) {}
-  ATTUNE_DEVICE void turn_queries(Thread& thread) { turn(thread, q, dy); }
-  ATTUNE_DEVICE void turn_keys(Thread& thread) { turn(thread, k, v); }
+  ATTUNE_DEVICE void next_queries(Thread& thread) { next_rows(thread, q, dy); }
+  ATTUNE_DEVICE void next_keys(Thread& thread) { next_rows(thread, k, v); }
 };
 
 template <class Tiles>
@@ -43,7 +43,7 @@ struct PairGradients {
 /// `block` is a tile of queries against a tile of keys; the tiles get what products need.
 template <class Tiles>
 ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const AttentionBackwardView<Tiles>& view,
-                                                  const AttentionBlock<Tiles>& block, BackwardTiles<Tiles>& tiles) {
+                                                  const AttentionBlockOf<Tiles>& block, BackwardTiles<Tiles>& tiles) {
   using T = typename Tiles::Sum;
   T log_sum_exp[Tiles::kRows], products[Tiles::kRows];  // on their way while tiles are multiplied
   ATTUNE_UNROLL

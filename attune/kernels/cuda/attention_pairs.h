@@ -37,7 +37,6 @@ struct AttentionPass {
 struct TileOfSequence {
   int32_t sequence, residue, first;
 };
-static_assert(sizeof(TileOfSequence) == 3 * sizeof(int32_t));
 
 struct NumberRange {
   int begin, end;

@@ -77,10 +77,10 @@ struct TableGradientKernel {
       keys.clear_pairs(thread);
       values.clear_pairs(thread);
       bias.clear_pairs(thread);
-      tiles.turn_queries(thread);
+      tiles.next_queries(thread);
       const NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
       for (int b = seen.begin; b < seen.end; b += kTile)
-        add_pairs(thread, AttentionBlock<Tiles>{of, head, queries, {b, seen.end}}, tiles);
+        add_pairs(thread, AttentionBlockOf<Tiles>{of, head, queries, {b, seen.end}}, tiles);
       thread.barrier();
       add_rows(thread, of, head, queries);
       thread.barrier();
@@ -88,8 +88,9 @@ struct TableGradientKernel {
   }
 
  private:
-  ATTUNE_DEVICE void add_pairs(Thread& thread, const AttentionBlock<Tiles>& block, BackwardTiles<Tiles>& tiles) const {
-    tiles.turn_keys(thread);
+  ATTUNE_DEVICE void add_pairs(Thread& thread, const AttentionBlockOf<Tiles>& block,
+                               BackwardTiles<Tiles>& tiles) const {
+    tiles.next_keys(thread);
     const PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
     const auto distance = [&](int r, int c) {
       return block.of.distance(block.queries.first + r, block.keys.first + c);

@@ -267,7 +267,7 @@ class SharedTile {
 
   /// To be called when the rows of the source change: those that start() reads, and that were waited for, take the
   /// place of the present ones; else the tile holds none.
-  ATTUNE_DEVICE void turn() {
+  ATTUNE_DEVICE void next_rows() {
     chunk_ = started_ ? 0 : -1;
     if (!started_) return;
     const SharedArray<Stored> before = data_;

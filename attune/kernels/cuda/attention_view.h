@@ -69,27 +69,19 @@ class AttentionCall {
     int64_t longest = 0;
     for (size_t s = 0; s + 1 < in.key_offsets.size(); ++s)
       longest = std::max<int64_t>(longest, in.key_offsets[s + 1] - in.key_offsets[s]);
-    const std::vector<AttentionPass> passes = attention_passes(in.pattern, in.causal, longest);
-    std::vector<PassTiles> tiles;
-    for (const AttentionPass& pass : passes) tiles.push_back(attention_tiles(pass, in.query_offsets, in.key_offsets));
-
-    std::vector<int32_t> numbers(in.query_offsets.begin(), in.query_offsets.end());
-    numbers.insert(numbers.end(), in.key_offsets.begin(), in.key_offsets.end());
-    for (const PassTiles& of : tiles) {
-      append(of.queries, numbers);
-      append(of.keys, numbers);
+    const size_t query_offsets = tables_.add(in.query_offsets), key_offsets = tables_.add(in.key_offsets);
+    std::vector<std::pair<size_t, size_t>> tiles_of_passes;
+    for (const AttentionPass& pass : attention_passes(in.pattern, in.causal, longest)) {
+      const PassTiles tiles = attention_tiles(pass, in.query_offsets, in.key_offsets);
+      tiles_of_passes.emplace_back(tables_.add<TileOfSequence>(tiles.queries), tables_.add<TileOfSequence>(tiles.keys));
+      passes_.push_back({pass, nullptr, nullptr, std::ssize(tiles.queries), std::ssize(tiles.keys)});
     }
-    tables_ = on_device(device, numbers);
-    const int32_t* next = tables_.template data<int32_t>();
-    query_offsets_ = std::exchange(next, next + in.query_offsets.size());
-    key_offsets_ = std::exchange(next, next + in.key_offsets.size());
-    const auto taken = [&](const std::vector<TileOfSequence>& of) {
-      const int32_t* const begin = std::exchange(next, next + of.size() * kNumbersOfTile);
-      return reinterpret_cast<const TileOfSequence*>(begin);
-    };
-    for (size_t i = 0; i < passes.size(); ++i) {
-      const auto *const queries = taken(tiles[i].queries), *const keys = taken(tiles[i].keys);
-      passes_.push_back({passes[i], queries, keys, std::ssize(tiles[i].queries), std::ssize(tiles[i].keys)});
+    tables_.copy_to(device);
+    query_offsets_ = tables_.template at<int32_t>(query_offsets);
+    key_offsets_ = tables_.template at<int32_t>(key_offsets);
+    for (size_t i = 0; i < passes_.size(); ++i) {
+      passes_[i].queries = tables_.template at<TileOfSequence>(tiles_of_passes[i].first);
+      passes_[i].keys = tables_.template at<TileOfSequence>(tiles_of_passes[i].second);
     }
   }
 
@@ -113,13 +105,8 @@ class AttentionCall {
             .dropout = DropoutBits(in.dropout)};
   }
 
-  static constexpr size_t kNumbersOfTile = 3;
-  static void append(const std::vector<TileOfSequence>& tiles, std::vector<int32_t>& numbers) {
-    for (const TileOfSequence& tile : tiles) numbers.insert(numbers.end(), {tile.sequence, tile.residue, tile.first});
-  }
-
   Tensor slopes_;
-  Tensor tables_;  // offsets and tiles of all passes, in one copy to the device
+  PackedTables tables_;  // offsets, and the tiles of all passes
   const int32_t* query_offsets_ = nullptr;
   const int32_t* key_offsets_ = nullptr;
   AttentionView<Tiles> view_;

@@ -120,11 +120,6 @@ struct CachedView {
   T* out;
 };
 
-template <class T>
-struct One {
-  T value[1];
-};
-
 // One block for a piece of a row and at most kHeads query heads that share a key head. Threads read kWide neighbouring
 // columns at once, one or four.
 template <class T, int kWide, int kHeads>
@@ -173,7 +168,7 @@ struct AttendPiece {
   }
 
  private:
-  using Columns = std::conditional_t<kWide == 4, cuda::Four<T>, One<T>>;
+  using Columns = std::conditional_t<kWide == 4, cuda::Four<T>, cuda::One<T>>;
   struct Batch {
     Columns of[kAtOnce];
   };
@@ -201,10 +196,7 @@ struct AttendPiece {
 
   ATTUNE_HOST_DEVICE static int parts_of_group(int group) { return (group + kHeads - 1) / kHeads; }
 
-  ATTUNE_DEVICE static Columns read(const T* row, int c) {
-    if constexpr (kWide == 4) return cuda::read_four(row, c);
-    return {{row[c]}};
-  }
+  ATTUNE_DEVICE static Columns read(const T* row, int c) { return cuda::read_group<Columns>(row, c); }
 
   // Columns c ... c + kWide - 1 of rows u, u + step, ...; of the last row in place of those behind it.
   ATTUNE_DEVICE Batch read(const Piece& work, const Rows& rows, int u, int step, int c) const {

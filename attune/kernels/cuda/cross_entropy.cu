@@ -53,27 +53,6 @@ RowInputs<T> inputs_of(const CrossEntropyInputs& in, const Out* d_logits = nullp
           row_size, fours ? columns / 4 * 4 : 0};
 }
 
-template <class T>
-struct One {
-  T value[1];
-};
-template <class T>
-ATTUNE_DEVICE void read(const T* x, int64_t c, One<T>& to) {
-  to.value[0] = x[c];
-}
-template <class T>
-ATTUNE_DEVICE void read(const T* x, int64_t c, cuda::Four<T>& to) {
-  to = cuda::read_four(x, c);
-}
-template <class T>
-ATTUNE_DEVICE void write(T* x, int64_t c, const One<T>& values) {
-  x[c] = values.value[0];
-}
-template <class T>
-ATTUNE_DEVICE void write(T* x, int64_t c, const cuda::Four<T>& values) {
-  cuda::write_four(x, c, values);
-}
-
 // Group is One or Four.
 template <template <class> class Group>
 constexpr int kWidth = sizeof(Group<float>) / sizeof(float);
@@ -88,7 +67,7 @@ ATTUNE_DEVICE void for_groups(const cuda::Thread& thread, const T* x, int64_t be
     Group<T> groups[kBatch];
     ATTUNE_UNROLL
     for (int n = 0; n < kBatch; ++n)
-      if (first + n * step < end) read(x, first + n * step, groups[n]);
+      if (first + n * step < end) groups[n] = cuda::read_group<Group<T>>(x, first + n * step);
     ATTUNE_UNROLL
     for (int n = 0; n < kBatch; ++n)
       if (first + n * step < end) work(groups[n], first + n * step);
@@ -99,7 +78,7 @@ ATTUNE_DEVICE void for_groups(const cuda::Thread& thread, const T* x, int64_t be
 template <class T, class Work>
 ATTUNE_DEVICE void for_columns(const cuda::Thread& thread, const RowInputs<T>& in, const T* x, const Work& work) {
   for_groups<cuda::Four>(thread, x, 0, in.in_fours, work);
-  for_groups<One>(thread, x, in.in_fours, in.columns, work);
+  for_groups<cuda::One>(thread, x, in.in_fours, in.columns, work);
 }
 
 // -log softmax(x)[label], with the largest logit subtracted first; mixed with the mean over all classes. Every thread
@@ -160,7 +139,7 @@ ATTUNE_DEVICE void row_gradient(cuda::Thread& thread, const RowInputs<T>& in, co
       const T slope = std::exp(at.value[n] - shift) * factor - (c + n == label ? at_label : other);
       slopes.value[n] = static_cast<Out>(ignored ? T{0} : times * slope);
     }
-    write(dx, c, slopes);
+    cuda::write_group(dx, c, slopes);
   });
   for (int64_t c = in.columns + thread.index(); c < in.row_size; c += thread.count()) dx[c] = static_cast<Out>(T{0});
 }

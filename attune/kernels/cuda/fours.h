@@ -1,8 +1,9 @@
 #pragma once
-// Four neighbours in memory at once: with one number at a time a thread has too few bytes on their way to keep the
+// Four neighbours in memory at once. With one number at a time, a thread has too few bytes on their way to keep the
 // memory of a GPU busy.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "attune/kernels/cuda/platform.h"
 
@@ -27,6 +28,29 @@ ATTUNE_DEVICE Four<T> read_four(const T* x, int64_t i) {
 template <class T>
 ATTUNE_DEVICE void write_four(T* x, int64_t i, const Four<T>& values) {
   *reinterpret_cast<Four<T>*>(x + i) = values;
+}
+
+/// In the place of a Four where the numbers cannot be read as such.
+template <class T>
+struct One {
+  T value[1];
+};
+
+/// x[i], ... as a Group, which is One<T> or Four<T>.
+template <class Group, class T>
+ATTUNE_DEVICE Group read_group(const T* x, int64_t i) {
+  if constexpr (std::is_same_v<Group, Four<T>>)
+    return read_four(x, i);
+  else
+    return {{x[i]}};
+}
+template <class T>
+ATTUNE_DEVICE void write_group(T* x, int64_t i, const One<T>& values) {
+  x[i] = values.value[0];
+}
+template <class T>
+ATTUNE_DEVICE void write_group(T* x, int64_t i, const Four<T>& values) {
+  write_four(x, i, values);
 }
 
 }  // namespace attune::cuda
