@@ -7,8 +7,8 @@ namespace attune {
 
 std::string layers_text(std::vector<int64_t> layers) {
   std::ranges::sort(layers);
-  const auto repeated = std::ranges::unique(layers);
-  layers.erase(repeated.begin(), repeated.end());
+  // Clang 14 does not compile std::ranges::unique().
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
   std::string text = layers.size() == 1 ? "layer" : "layers";
   for (size_t first = 0, last = 0; first < layers.size(); first = ++last) {
     while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1) ++last;
