@@ -49,12 +49,13 @@ struct Sizes {
   int64_t m, n, k;
 };
 // One piece; several of rows; several of rows and of columns, the last ones smaller; many terms.
-constexpr Sizes kSizes[] = {{40, 30, 20}, {300, 200, 50}, {1100, 430, 40}, {90, 100, 4100}};
+constexpr Sizes kSizes[] = {{40, 30, 20}, {300, 200, 50}, {1100, 430, 40}, {90, 100, 4100}, {530, 520, 520}};
 
-Tensor product(DType in, DType out, const Sizes& s, const MatmulForm& form) {
-  const Tensor a = normal(form.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, {.seed = 1}).to(in);
-  const Tensor b = normal(form.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, {.seed = 2}).to(in);
-  const Tensor c = normal({s.m, s.n}, {.seed = 3}).to(out);
+// Of numbers that are rounded to `rounded` before.
+Tensor product(DType in, DType out, const Sizes& s, const MatmulForm& form, DType rounded = DType::f64) {
+  const Tensor a = normal(form.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, {.seed = 1}).to(rounded).to(in);
+  const Tensor b = normal(form.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, {.seed = 2}).to(rounded).to(in);
+  const Tensor c = normal({s.m, s.n}, {.seed = 3}).to(rounded).to(out);
   const Tensor bias =
       form.accumulate ? Tensor{} : normal({s.n}, {.seed = 4}).to(in == DType::f64 ? DType::f64 : DType::f32);
   matmul(Cpu{}, a, b, bias, c, form);
@@ -80,16 +81,31 @@ TEST(MatmulKernel, LargeProductsAgreeWithFloat64) {
           << s.m << " " << s.n << " " << s.k << " " << form.transpose_a << form.transpose_b << form.accumulate;
 }
 
+TEST(MatmulKernel, LargeProductsOfBfloat16AgreeWithFloat64) {
+  size_t next = 0;
+  for (const Sizes& s : kSizes) {
+    for (MatmulForm form : forms()) {
+      constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu};
+      if (!form.accumulate) form.activation = kActivations[next++ % std::size(kActivations)];
+      const Tensor expected = product(DType::f64, DType::f64, s, form, DType::bf16);
+      for (const DType out : {DType::f32, DType::bf16})
+        EXPECT_LT(relative_error(product(DType::bf16, out, s, form, DType::bf16), expected),
+                  out == DType::f32 ? 1e-5 : 1.0 / 128)
+            << s.m << " " << s.n << " " << s.k << " " << form.transpose_a << form.transpose_b << form.accumulate;
+    }
+  }
+}
+
 TEST(MatmulKernel, SameBitsForEveryNumberOfThreads) {
   for (const DType in : {DType::f32, DType::bf16}) {
-    for (const Sizes& s : {kSizes[2], kSizes[3]}) {
+    for (const Sizes& s : {kSizes[2], kSizes[3], kSizes[4]}) {
       for (const MatmulForm& form : forms()) {
         const auto with = [&](int64_t threads) {
           const ThreadScope scope(threads);
           return product(in, DType::f32, s, form);
         };
         const Tensor one = with(1);
-        for (const int64_t threads : {2, 8})
+        for (const int64_t threads : {2, 3, 32})
           EXPECT_TRUE(same_bits(with(threads), one))
               << name_of(in) << " " << threads << " threads, " << s.m << " " << s.n << " " << s.k;
       }

@@ -1,10 +1,12 @@
 #include <atomic>
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16.h"
+#include "attune/kernels/cpu/gemm/amx_matmul.h"
 #include "attune/kernels/cpu/gemm/matmul_shape.h"
 #include "attune/kernels/cpu/gemm/onednn_matmul.h"
 #include "attune/kernels/cpu/gemm/panel_matmul.h"
@@ -72,9 +74,15 @@ void multiply_float32(const float* a, const float* b, const float* bias, float* 
   count(shape);
 }
 
-void multiply_bfloat16(cpu::ProductTypes types, const bfloat16* a, const bfloat16* b, const float* bias, void* c,
-                       const MatmulShape& shape) {
-  cpu::onednn_matmul(types, a, b, bias, c, shape);
+template <class Out>
+void multiply_bfloat16(const bfloat16* a, const bfloat16* b, const float* bias, Out* c, const MatmulShape& shape) {
+  if (cpu::has_amx_bfloat16()) {
+    cpu::amx_matmul(a, b, bias, c, shape);
+  } else {
+    constexpr bool kNarrow = std::is_same_v<Out, bfloat16>;
+    cpu::onednn_matmul(kNarrow ? cpu::ProductTypes::bfloat16 : cpu::ProductTypes::bfloat16_to_float32, a, b, bias, c,
+                       shape);
+  }
   count(shape);
 }
 
@@ -84,7 +92,7 @@ std::shared_ptr<Buffer> widened(const bfloat16* x, int64_t n) {
   return buffer;
 }
 
-// In float32 on the same numbers, where products of bfloat16 are not oneDNN's.
+// In float32 on the same numbers, where the processor does not multiply bfloat16.
 void emulate_product(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
   const auto wide_a = widened(a, shape.m * shape.k), wide_b = widened(b, shape.k * shape.n);
   multiply_float32(static_cast<const float*>(wide_a->data()), static_cast<const float*>(wide_b->data()), bias, c,
@@ -99,12 +107,12 @@ void multiply(const float* a, const float* b, const float* bias, float* c, const
 void multiply(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
   if (!has_bfloat16_products()) return emulate_product(a, b, bias, c, shape);
-  multiply_bfloat16(cpu::ProductTypes::bfloat16_to_float32, a, b, bias, c, shape);
+  multiply_bfloat16(a, b, bias, c, shape);
 }
 
 void multiply(const bfloat16* a, const bfloat16* b, const float* bias, bfloat16* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
-  if (has_bfloat16_products()) return multiply_bfloat16(cpu::ProductTypes::bfloat16, a, b, bias, c, shape);
+  if (has_bfloat16_products()) return multiply_bfloat16(a, b, bias, c, shape);
   const auto wide = shape.accumulate ? widened(c, shape.m * shape.n)
                                      : allocate_buffer(static_cast<size_t>(shape.m * shape.n) * sizeof(float));
   auto* values = static_cast<float*>(wide->data());
@@ -145,7 +153,7 @@ MatmulShape shape_of(const Tensor& a, const Tensor& c, const MatmulForm& form) {
 }  // namespace
 
 bool has_bfloat16_products() {
-  return cpu::has_onednn_bfloat16();
+  return cpu::has_amx_bfloat16() || cpu::has_onednn_bfloat16();
 }
 
 bool has_avx512_products() {
