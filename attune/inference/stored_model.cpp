@@ -4,6 +4,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/io/text_style_file.h"
+#include "attune/text/chat_template.h"
 
 namespace attune {
 namespace {
@@ -31,6 +32,12 @@ StoredModel opened(Folder loaded) {
 StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights) {
   StoredModel files = load_by_architecture(folder, weights, [](auto loaded) { return opened(std::move(loaded)); });
   const Architecture architecture = folder.config().model.architecture;
+  if (architecture == Architecture::decoder_lm && folder.hub() == nullptr) {
+    files.write_settings = [first = files.write_settings, from = folder.path()](const fs::path& to) {
+      first(to);
+      copy_chat_template(from, to);
+    };
+  }
   if (architecture != Architecture::encoder && architecture != Architecture::encoder_masked_lm) return files;
   // With how vectors are pooled and normalised.
   files.write_settings = [first = files.write_settings, settings = read_embedding_settings(folder.path()),

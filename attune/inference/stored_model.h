@@ -13,7 +13,8 @@ namespace attune {
 struct StoredModel {
   std::unique_ptr<Module> model;
   TokenizerPair tokenizers;
-  std::function<void(const std::filesystem::path& folder)> write_settings;  // generation_config.json
+  /// Writes generation_config.json, how texts are pooled, and the template of chats.
+  std::function<void(const std::filesystem::path& folder)> write_settings;
 };
 
 /// Throws FileError and ConfigError.

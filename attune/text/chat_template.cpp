@@ -76,6 +76,11 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder) {
   return ChatTemplate(*source, config_file + ": chat_template", std::move(tokens));
 }
 
+void copy_chat_template(const fs::path& from, const fs::path& to) {
+  for (const fs::path& file : huggingface::read_tokenizer_config(from).files)
+    write_file(to / file.filename(), read_file(file, kMaxTokenizerBytes));
+}
+
 std::string ChatTemplate::render(const std::vector<ChatMessage>& messages, const ChatTemplateOptions& options) const {
   Json list = Json::array();
   for (const ChatMessage& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});

@@ -49,4 +49,8 @@ class ChatTemplate {
   std::shared_ptr<const Parsed> parsed_;
 };
 
+/// Copies the files that ChatTemplate::load() reads to another folder. For folders with tokenizers of Attune's own:
+/// those of the hub write these files themselves when they are saved. Throws FileError.
+void copy_chat_template(const std::filesystem::path& from, const std::filesystem::path& to);
+
 }  // namespace attune

@@ -27,6 +27,13 @@ void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file
 
 // Files that only folders from Hugging Face's hub have, the best first.
 constexpr std::array kHubFiles = {"sentencepiece.bpe.model", "spiece.model", "vocab.json", "vocab.txt"};
+// What stands beside one of them, or beside tokenizer.json or tokenizer.model.
+constexpr std::array kFilesBeside = {"tokenizer_config.json",
+                                     "special_tokens_map.json",
+                                     "chat_template.jinja",
+                                     "merges.txt",
+                                     "source.spm",
+                                     "target.spm"};
 
 bool is_hugging_face(const fs::path& json) {
   const MappedFile file(json);
@@ -57,6 +64,13 @@ std::vector<std::string> own_tokenizer_files() {
   std::vector<std::string> names;
   for (const std::string prefix : kPrefixes)
     for (const char* name : kTokenizerFiles) names.push_back(prefix + name);
+  return names;
+}
+
+std::vector<std::string> all_tokenizer_files() {
+  std::vector<std::string> names = own_tokenizer_files();
+  names.insert(names.end(), kHubFiles.begin(), kHubFiles.end());
+  names.insert(names.end(), kFilesBeside.begin(), kFilesBeside.end());
   return names;
 }
 

@@ -32,7 +32,7 @@ constexpr const char* kNewTokenizers = "new-tokenizers";  // of a temporary fold
 constexpr std::array kWritten = {kConfig, "metrics.jsonl", "samples.jsonl", kCheckpoints, "best", "model"};
 
 std::vector<std::string> names_of_a_run() {
-  std::vector<std::string> names = own_tokenizer_files();
+  std::vector<std::string> names = all_tokenizer_files();
   names.insert(names.end(), kWritten.begin(), kWritten.end());
   return names;
 }
@@ -154,7 +154,7 @@ bool RunFolder::has_been_changed(const std::string& name) const {
 
 // Of an earlier version: what a run writes is taken for its own, but not a configuration, which people write too.
 void RunFolder::adopt() {
-  const std::vector<std::string> tokenizers = own_tokenizer_files();
+  const std::vector<std::string> tokenizers = all_tokenizer_files();
   for (const std::string& name : names_of_a_run()) {
     if (name == kConfig || !is_there(folder_ / name)) continue;
     const bool lasts = std::ranges::find(tokenizers, name) != tokenizers.end();
@@ -164,7 +164,7 @@ void RunFolder::adopt() {
 
 // A run with a checkpoint keeps its tokenizers and sets a changed config.toml aside.
 void RunFolder::check() const {
-  const std::vector<std::string> tokenizers = own_tokenizer_files();
+  const std::vector<std::string> tokenizers = all_tokenizer_files();
   for (const std::string& name : names_of_a_run()) {
     if (!is_there_or_link(folder_ / name)) continue;
     if (!is_own(name) && name == kCheckpoints && is_empty_folder(folder_ / name)) continue;
@@ -220,7 +220,7 @@ fs::path RunFolder::write(const std::string& name, std::string_view text) {
 void RunFolder::save_tokenizers(const std::function<void(const fs::path& folder)>& save) {
   const AtomicFolder scratch(folder_ / kNewTokenizers);  // never committed
   save(scratch.temporary());
-  for (const std::string& name : own_tokenizer_files()) {
+  for (const std::string& name : all_tokenizer_files()) {
     const fs::path from = scratch.temporary() / name, to = folder_ / name;
     std::error_code error;
     if (is_there(from)) {

@@ -41,10 +41,7 @@ class Embedder:
         batch = texts_of(texts, "text")
         with reporting(progress, "embed") as report:
             vectors, cut = self._embedder.embed(batch, plain(options), report, interrupt)
-        if cut > 0:
-            found = f"{cut} of {len(batch)} texts {'was' if cut == 1 else 'were'} cut"
-            message = f"{found}: the model reads {self._embedder.max_tokens()} tokens, with bos and eos"
-            warnings.warn(message, stacklevel=2)
+        self._warn_of_cut(cut, len(batch))
         return vectors.reshape([-1]) if isinstance(texts, str) else vectors
 
     async def embed_async(self, texts: str | Sequence[str], **options: Unpack[EmbedOptions]) -> Tensor:
@@ -53,22 +50,35 @@ class Embedder:
 
     def embed_iterable(self, texts: Iterable[str], **options: Unpack[EmbedOptions]) -> Stream[Tensor, None]:
         """embed() for more texts than memory holds: a tensor [dimension] for each, in their order, by for or async for.
-        `texts` is read on another thread, three pieces of 16 * batch_texts ahead at most; a call takes what has arrived,
-        and warns of texts that it cut. Leaving the loop ends the work.
+        `texts` is read on another thread, three pieces of 16 * batch_texts ahead at most; a call takes what has arrived.
+        One UserWarning at the end says how many texts were cut. Leaving the loop ends the work.
 
         >>> embedder = Embedder(embedding_model)
         >>> sum(1 for _ in embedder.embed_iterable("a b" for _ in range(100)))
         100
         """
 
+        embedded = cut = 0
+
         def call(piece: list[str], interrupt: Interrupt) -> list[Tensor]:
-            vectors = self.embed(piece, interrupt=interrupt, **options)
+            nonlocal embedded, cut
+            vectors, cut_of_piece = self._embedder.embed(piece, plain(options), None, interrupt)
+            embedded, cut = embedded + len(piece), cut + cut_of_piece
             return [vectors.rows(row, row + 1).reshape([-1]) for row in range(len(piece))]
 
         def check(text: str, number: int) -> None:
             check_text(text, f"text {number}")
 
-        return stream_of(call, texts, 16 * plain(options).get("batch_texts", 64), check)
+        def end() -> None:
+            self._warn_of_cut(cut, embedded)
+
+        return stream_of(call, texts, 16 * plain(options).get("batch_texts", 64), check, end)
+
+    def _warn_of_cut(self, cut: int, texts: int) -> None:
+        if cut > 0:
+            found = f"{cut} of {texts} texts {'was' if cut == 1 else 'were'} cut"
+            message = f"{found}: the model reads {self._embedder.max_tokens()} tokens, with bos and eos"
+            warnings.warn(message, stacklevel=3)
 
     def dimension(self, **options: Unpack[EmbedOptions]) -> int:
         """How many numbers a vector has."""

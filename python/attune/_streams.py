@@ -264,15 +264,20 @@ def stream_of(
     items: Iterable[Item],
     at_once: int,
     check: Callable[[Item, int], None],
+    end: Callable[[], None] = lambda: None,
 ) -> Stream[T, None]:
     """The results of a call for more items than memory holds. Other threads read and check the items, of which a call
-    takes what has arrived, `at_once` at most; so many results wait to be read."""
+    takes what has arrived, `at_once` at most; so many results wait to be read. `end` is called after the last call, also
+    where the loop was left or an error ends it."""
 
     def run(put: Callable[[T], None], interrupt: _core.Interrupt) -> None:
-        with Source(items, at_once, check, interrupt) as source:
-            while not interrupt.is_set() and (piece := source.take(wait=True)):
-                for result in call(piece, interrupt):
-                    put(result)
+        try:
+            with Source(items, at_once, check, interrupt) as source:
+                while not interrupt.is_set() and (piece := source.take(wait=True)):
+                    for result in call(piece, interrupt):
+                        put(result)
+        finally:
+            end()
 
     return Stream(run, most=at_once)
 

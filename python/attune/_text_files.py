@@ -6,7 +6,6 @@ import filecmp
 import json
 import re
 import shutil
-import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain, islice
@@ -72,12 +71,14 @@ def write_examples(
 
 
 class NewTexts:
-    """Files for a folder of texts, in a temporary folder beside it, which is removed with this."""
+    """Files for a folder of texts, in a temporary folder beside it, which is removed with this. What a killed process
+    left there is removed by the next one with the same folder of texts."""
 
     def __init__(self, folder: FilePath) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         self._place = folder
-        self.folder = FilePath(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+        self._temporary = _core.TemporaryFolder(folder.absolute())  # which is locked as long as this lives
+        self.folder = self._temporary.path
         self.remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def place_of(self, file: str) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from math import ceil
 from os import fspath
 from pathlib import Path as FilePath
 from typing import Any
@@ -110,11 +111,12 @@ class Trainer:
     ) -> TrainingResult:
         """Trains until one of the limits. `resume` goes on from the newest checkpoint, bit for bit. The functions are
         called as the run goes on; what they raise ends it, and stop() ends it with a checkpoint, as Ctrl-C does.
-        `progress` shows a bar of tqdm. Throws ConfigError when the folder has a run and `resume` is False, or `resume`
-        is True and the run has another text, or FOLDER.data a file that no run has written."""
+        `progress` shows a bar of tqdm, whose total is an estimate where epochs or max_minutes end the run. Throws
+        ConfigError when the folder has a run and `resume` is False, or `resume` is True and the run has another text, or
+        FOLDER.data a file that no run has written."""
         self._interrupt = Interrupt()
         self._put_texts(resume)
-        bar = _Bar() if progress else None
+        bar = _Bar(self.config.to_dict()["train"].get("max_minutes", 0)) if progress else None
         try:
             return _core.train(
                 self.config,
@@ -177,19 +179,28 @@ def _chosen_for_text(
 
 
 class _Bar:
-    def __init__(self) -> None:
+    def __init__(self, max_minutes: float) -> None:
         from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
 
         self._bar = tqdm(desc="train", unit="step")
+        self._most_seconds = 60 * max_minutes  # 0: no limit
         self._notes: dict[str, str] = {}
 
     def on_step(self, report: StepReport) -> None:
-        self._bar.total = report.total_steps or None
+        self._bar.total = self._total(report)
         if self._bar.n == 0 and report.step > 1:  # resumed: the rate is of what this process does
             self._bar.n = self._bar.initial = report.step - 1
         self._bar.update(report.step - self._bar.n)
         self._notes["loss"] = f"{report.loss:.3f}"
         self._bar.set_postfix(self._notes)
+
+    def _total(self, report: StepReport) -> int | None:
+        """The steps of the whole run: those that fit in its time, where that ends it earlier."""
+        total = report.total_steps or None
+        if self._most_seconds == 0 or report.seconds == 0:
+            return total
+        in_time = max(report.step, ceil(report.step * self._most_seconds / report.seconds))
+        return min(total or in_time, in_time)
 
     def on_validation(self, report: ValidationReport) -> None:
         self._notes["valid_loss"] = f"{report.loss:.3f}"

@@ -8,6 +8,7 @@
 #include "attune/models/build.h"
 #include "attune/models/presets.h"
 #include "attune/nn/module.h"
+#include "attune/text/chat_template.h"
 #include "attune/text/tokenizer_files.h"
 #include "call.h"
 
@@ -48,50 +49,31 @@ PackedTokens packed(const TokenLists& lists) {
 }
 
 PythonModel::PythonModel(const std::filesystem::path& folder) {
-  const ConfigFile file = open_config(folder);
-  if (file.weight_format) refuse_panels(folder, "attune.Model");
-  switch (file.model.architecture) {
-    case Architecture::encoder_decoder: {
-      ModelFolder files = open_model_folder(folder);
-      model_ = std::shared_ptr<Transformer>(std::move(files.model));
-      source_tokenizer = files.source_tokenizer;
-      target_tokenizer = files.target_tokenizer;
-      generation_ = files.generation;
-      return;
-    }
-    case Architecture::decoder_lm: {
-      LanguageModelFolder files = open_language_model_folder(folder);
-      model_ = std::shared_ptr<DecoderLm>(std::move(files.model));
-      source_tokenizer = files.tokenizer;
-      sampling_ = files.sampling;
-      text_unit_ = files.text_unit;
-      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
-      break;
-    }
-    case Architecture::encoder_classifier: {
-      ClassifierFolder files = open_classifier_folder(folder);
-      model_ = std::shared_ptr<EncoderClassifier>(std::move(files.model));
-      source_tokenizer = files.tokenizer;
-      max_tokens_ = files.max_tokens;
-      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
-      break;
-    }
-    case Architecture::encoder: {
-      EncoderFolder files = open_encoder_folder(folder);
-      model_ = std::shared_ptr<EncoderModel>(std::move(files.model));
-      source_tokenizer = files.tokenizer;
-      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
-      break;
-    }
-    case Architecture::encoder_masked_lm: {
-      MaskedLmFolder files = open_masked_lm_folder(folder);
-      model_ = std::shared_ptr<EncoderMaskedLm>(std::move(files.model));
-      source_tokenizer = files.tokenizer;
-      if (files.tokenizer_frames_texts) framing_ = files.tokenizer;
-      break;
-    }
+  const OpenedFolder opened(folder);
+  if (opened.config().weight_format) refuse_panels(folder, "attune.Model");
+  load_by_architecture(opened, LoadedWeights::mapped, [&](auto files) { take(std::move(files)); });
+  if (opened.hub() == nullptr) folder_ = opened.path();
+  folder_tokenizer_ = source_tokenizer;
+}
+
+void PythonModel::take(ModelFolder files) {
+  model_ = std::shared_ptr<Transformer>(std::move(files.model));
+  source_tokenizer = files.source_tokenizer;
+  target_tokenizer = files.target_tokenizer;
+  generation_ = files.generation;
+}
+
+template <class Folder>
+void PythonModel::take(Folder files) {
+  using Model = typename decltype(files.model)::element_type;
+  model_ = std::shared_ptr<Model>(std::move(files.model));
+  source_tokenizer = target_tokenizer = files.tokenizer;
+  frames_texts_ = files.tokenizer_frames_texts;
+  if constexpr (requires { files.max_tokens; }) max_tokens_ = files.max_tokens;
+  if constexpr (requires { files.sampling; }) {
+    sampling_ = files.sampling;
+    text_unit_ = files.text_unit;
   }
-  target_tokenizer = source_tokenizer;
 }
 
 PythonModel::PythonModel(const TransformerConfig& config, uint64_t seed) {
@@ -213,7 +195,7 @@ CrossEntropy PythonModel::loss(const TokenLists& ids, const Indices& labels, con
 }
 
 bool PythonModel::frames_texts() const {
-  return framing_ && (source_tokenizer == framing_ || source_tokenizer->kind() == "Hugging Face");
+  return frames_texts_ && (source_tokenizer == folder_tokenizer_ || source_tokenizer->kind() == "Hugging Face");
 }
 
 void PythonModel::save(const std::filesystem::path& folder) const {
@@ -224,6 +206,7 @@ void PythonModel::save(const std::filesystem::path& folder) const {
                  },
                  [&](const std::shared_ptr<DecoderLm>& model) {
                    save_model_folder(folder, *model, *source_tokenizer, sampling_, text_unit_, frames_texts());
+                   if (!folder_.empty() && source_tokenizer == folder_tokenizer_) copy_chat_template(folder_, folder);
                  },
                  [&](const std::shared_ptr<EncoderClassifier>& model) {
                    save_model_folder(folder, *model, *source_tokenizer, max_tokens_, frames_texts());
@@ -312,8 +295,9 @@ void bind_parameters(nb::class_<PythonModel>& model) {
           [](const PythonModel& self, const std::filesystem::path& folder) { unlocked([&] { self.save(folder); }); },
           nb::arg("folder"),
           "Writes a model folder in Attune's format, also where the model came from the Hugging Face hub; "
-          "attune.export() makes one for transformers of it. Chat templates are not written. Throws FileError, and "
-          "ConfigError for a model without tokenizers and for an encoder.");
+          "attune.export() makes one for transformers of it. The template of chats goes with the tokenizer: another "
+          "tokenizer of the hub brings its own. Throws FileError, and ConfigError for a model without tokenizers and "
+          "for an encoder.");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,13 +39,19 @@ class PythonModel {
   CrossEntropy loss(const TokenLists& ids, const Indices& labels, const std::optional<TokenLists>& target,
                     const std::optional<std::vector<int32_t>>& rows, const CrossEntropyOptions& options) const;
 
-  /// Writes a folder in Attune's format, of a hub model too, with the parameters that the model has now. Throws
-  /// FileError, and ConfigError for a model without tokenizers and for an encoder.
+  /// Writes a folder in Attune's format, of a hub model too, with the parameters that the model has now and, with the
+  /// folder's own tokenizer, its template of chats. Throws FileError, and ConfigError for a model without tokenizers
+  /// and for an encoder.
   void save(const std::filesystem::path& folder) const;
 
   std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;  // null: none
 
  private:
+  /// What a folder holds; another kind than ModelFolder has one tokenizer.
+  void take(ModelFolder files);
+  template <class Folder>
+  void take(Folder files);
+
   /// Whether the tokenizer puts special tokens around texts: as that of the folder does, of which only another one of
   /// Hugging Face may take the place.
   bool frames_texts() const;
@@ -56,7 +63,9 @@ class PythonModel {
   SamplingConfig sampling_;
   TextUnit text_unit_ = TextUnit::stream;
   int64_t max_tokens_ = 512;
-  std::shared_ptr<const Tokenizer> framing_;  // that of the folder, where it frames texts
+  std::filesystem::path folder_;  // of Attune's, that was opened; empty: there is none
+  std::shared_ptr<const Tokenizer> folder_tokenizer_;
+  bool frames_texts_ = false;  // as the folder says of its tokenizer
 };
 
 }  // namespace attune::python

@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/interrupt.h"
+#include "attune/base/temporary.h"
 #include "attune/inference/export.h"
 #include "attune/inference/quantize.h"
 #include "attune/io/toml_config.h"
@@ -189,6 +190,17 @@ void bind_reports(nb::module_& m) {
 
 void bind_trainer(nb::module_& m) {
   bind_reports(m);
+  nb::class_<TemporaryEntry>(m, "TemporaryFolder",
+                             "A new folder beside `target`, at work as long as this lives. What killed processes left "
+                             "there of the same target is removed. Throws FileError.")
+      .def(
+          "__init__",
+          [](TemporaryEntry* self, const std::filesystem::path& target) {
+            remove_leftovers(target.parent_path(), target.filename().string());
+            new (self) TemporaryEntry(make_temporary_folder(target));
+          },
+          nb::arg("target"))
+      .def_ro("path", &TemporaryEntry::path);
   nb::class_<RunConfig>(m, "RunConfig", R"(The configuration of a training run: docs/configuration.md.
 
 RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sections over it. Throws ConfigError.

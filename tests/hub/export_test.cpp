@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attune/base/file.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/export.h"
 #include "attune/io/config_file.h"
@@ -242,8 +243,10 @@ TEST(Export, AFolderOfAttuneHasItsTokenizerAndItsSettings) {
   const TemporaryFolder folder;
   save_model_folder(folder / "own", dynamic_cast<DecoderLm&>(*model), tokenizer,
                     {.top_k = 7, .slide = true, .suppressed_phrases = {{4, 5}, {3}, {6}}}, TextUnit::line);
+  write_file(folder / "own" / "chat_template.jinja", "{{ bos_token }}chat");
   const ExportedModel done = export_model_folder(folder / "own", folder / "out");
   EXPECT_EQ(done.left_out, (std::vector<std::string>{"generation: slide has no equivalent"}));
+  EXPECT_EQ(read_file(folder / "out" / "chat_template.jinja"), "{{ bos_token }}chat");
   const LanguageModelFolder read = open_language_model_folder(folder / "out");
   EXPECT_EQ(read.tokenizer->encode_for_model("a cat").ids, (std::vector<int32_t>{2, 4, 6}));
   EXPECT_EQ(read.sampling.top_k, 7);

@@ -15,6 +15,7 @@
 #include "attune/io/safetensors.h"
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
+#include "attune/text/chat_template.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/memory.h"
@@ -172,6 +173,17 @@ TEST_F(QuantizeTest, ModelsOfMaskedTokensGiveEmbeddings) {
   const std::vector<float> rounded = Embedder::load(folder_ / "int8").embed("The old dog sleeps.");
   EXPECT_NE(rounded, expected);
   EXPECT_NEAR(rounded.at(0), expected.at(0), 0.1);
+}
+
+TEST_F(QuantizeTest, TheTemplateOfChatsIsKept) {
+  write_small_language_model(folder_ / "model");
+  write_file(folder_ / "model" / "chat_template.jinja",
+             "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
+  write_file(folder_ / "model" / "tokenizer_config.json", R"({"eos_token": "</s>"})");
+  quantize_model_folder(folder_ / "model", folder_ / "small", WeightFormat::int8);
+  const std::optional<ChatTemplate> chat = ChatTemplate::load(folder_ / "small");
+  ASSERT_TRUE(chat);
+  EXPECT_EQ(chat->render({{"user", "a"}}), "a</s>");
 }
 
 // As T5's is; what is added has no text.

@@ -324,6 +324,11 @@ def test_embedded_texts_that_are_cut_are_counted(hub: Path) -> None:
         embedder.embed(["the dog " * 200, "a house"])
     with pytest.warns(UserWarning, match="^2 of 2 texts were cut"):
         list(embedder.embed_iterable(["the dog " * 200] * 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pieces = ["the dog " * 200] * 40 + ["a house"]  # with batch_texts=1, of 16 texts at most
+        assert len(list(embedder.embed_iterable(pieces, batch_texts=1))) == 41
+    assert [str(warning.message).split(":")[0] for warning in caught] == ["40 of 41 texts were cut"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         embedder.embed(["the dog", "a house"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +144,30 @@ def test_a_changed_model_of_the_hub_is_saved(hub: Path, tmp_path: Path) -> None:
     attune.Model(hub / "bert-classifier").save(tmp_path / "classifier")
     found = attune.Classifier(tmp_path / "classifier").classify("the dog").scores
     assert found == pytest.approx(attune.Classifier(hub / "bert-classifier").classify("the dog").scores)
+
+
+def test_a_saved_model_writes_chats_as_the_loaded_one(hub: Path, tmp_path: Path) -> None:
+    template = "{% for m in messages %}[{{ m.role }}: {{ m.content }}]{{ eos_token }}{% endfor %}"
+    for name in ("with-file", "with-key"):
+        shutil.copytree(hub / "gpt2", tmp_path / name)
+    (tmp_path / "with-file" / "chat_template.jinja").write_text(template)
+    settings = json.loads((tmp_path / "with-key" / "tokenizer_config.json").read_text())
+    (tmp_path / "with-key" / "tokenizer_config.json").write_text(json.dumps(settings | {"chat_template": template}))
+
+    model = attune.Model.build(TINY_LANGUAGE_MODEL)
+    words = ["<pad>", "<unk>", "<s>", "</s>", *(f"w{i}" for i in range(4, 20))]
+    (tmp_path / "words.json").write_text(json.dumps({"type": "whitespace", "pieces": words}))
+    model.tokenizer = attune.Tokenizer(tmp_path / "words.json")
+    model.save(tmp_path / "own")
+    (tmp_path / "own" / "chat_template.jinja").write_text(template)
+    (tmp_path / "own" / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>"}))
+
+    for name, end in (("with-file", "<|endoftext|>"), ("with-key", "<|endoftext|>"), ("own", "</s>")):
+        attune.Model(tmp_path / name).save(tmp_path / "saved" / name)
+        attune.quantize(tmp_path / name, tmp_path / "quantized" / name)
+        for folder in (tmp_path, tmp_path / "saved", tmp_path / "quantized"):
+            generator = attune.TextGenerator(folder / name)
+            assert generator.apply_chat_template([{"role": "user", "content": "Hello"}]) == f"[user: Hello]{end}"
 
 
 def test_what_an_architecture_lacks_is_refused() -> None:

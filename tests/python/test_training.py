@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,6 +124,28 @@ def test_files_of_a_user_are_not_replaced(tmp_path: Path) -> None:
     assert (own / "mine").read_text() == "mine\n"
 
 
+def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    program = f"""
+import os, signal, attune
+
+def examples():
+    yield "a b", "x y"
+    os.kill(os.getpid(), signal.SIGKILL)
+
+attune.Trainer({{}}, {str(tmp_path / "run")!r}, train_data=examples())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    (left,) = tmp_path.iterdir()
+    other = attune.Trainer(config(), tmp_path / "other", train_data=PAIRS)
+    assert left.exists()  # of another run
+    at_work = [attune.Trainer(config(), tmp_path / "run", train_data=PAIRS) for _ in range(2)]
+    assert not left.exists() and len(list(tmp_path.glob("run.data.*.tmp"))) == 2
+    assert at_work[0].train().step == 20
+    del other, at_work
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run", "run.data"]
+
+
 def test_an_iterable_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     def failing() -> Iterator[tuple[str, str]]:
         yield from PAIRS
@@ -146,6 +172,16 @@ def test_a_bar_shows_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     pytest.importorskip("tqdm")
     attune.Trainer(config(steps=2), tmp_path / "run", train_data=PAIRS, valid_data=PAIRS).train(progress=True)
     assert "train" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", [{"epochs": 2}, {"max_minutes": 0.005}, {"epochs": 10**6, "max_minutes": 0.005}])
+def test_a_bar_has_a_total_whatever_ends_the_run(
+    limit: dict[str, float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tqdm")
+    trainer = attune.Trainer(config(steps=0, **limit), tmp_path / "run", train_data=PAIRS * 8)
+    steps = trainer.train(progress=True).step
+    assert re.search(rf"100%\|[^\r]*\| {steps}/{steps} \[", capsys.readouterr().err)
 
 
 def test_classifiers_and_language_models(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@
 #include "attune/io/json_file.h"
 #include "attune/models/build.h"
 #include "attune/tensor/buffer.h"
+#include "attune/text/chat_template.h"
 #include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
@@ -142,6 +143,28 @@ TEST_F(InitialModelTest, ATokenizerMayHaveMoreTokensThanItsModel) {
   const RunConfig config = config_of((folder_ / "base").string(), {set("data.train_files", text)});
   ASSERT_EQ(config.model.vocab, 400);
   EXPECT_NO_THROW(train(config, folder_ / "run"));
+}
+
+// With its special tokens and its template of chats: all of its files are in the folder of the run.
+TEST_F(InitialModelTest, AResumedRunHasTheTokenizerOfTheHub) {
+  const std::string text = file("train.txt", "w1 w2 w3 w4 the cat sat\nw5 w6 w7 a dog ran away\n");
+  for (const char* name : {"gpt2", "gpt2-rules"}) {  // tokenizer.json with settings beside it; vocab.txt
+    const auto base = folder_ / name, run = folder_ / (std::string(name) + "-run");
+    std::filesystem::copy(hub(name), base);
+    write_file(base / "chat_template.jinja", "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
+    RunConfig config = config_of(base.string(), {set("data.train_files", text)});
+    train(config, run);
+    config.train.steps = 4;
+    EXPECT_EQ(train(config, run, true).result.step, 4) << name;
+    const auto before = open_language_model_folder(base).tokenizer,
+               after = open_language_model_folder(run / "model").tokenizer;
+    EXPECT_EQ(after->bos_id(), before->bos_id()) << name;
+    EXPECT_EQ(after->eos_id(), before->eos_id()) << name;
+    EXPECT_EQ(after->encode_for_model("w1 the cat").ids, before->encode_for_model("w1 the cat").ids) << name;
+    const std::optional<ChatTemplate> chat = ChatTemplate::load(run / "model");
+    ASSERT_TRUE(chat) << name;
+    EXPECT_EQ(chat->render({{"user", "a"}}), ChatTemplate::load(base)->render({{"user", "a"}})) << name;
+  }
 }
 
 TEST_F(InitialModelTest, TranslationKeepsTheTokensOfTheHub) {
