@@ -1,5 +1,6 @@
 #include "attune/base/fields.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,6 +26,17 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+// What the elements of a list are called.
+std::string_view elements_of(const std::vector<int64_t>&) {
+  return "whole numbers";
+}
+std::string_view elements_of(const std::vector<double>&) {
+  return "numbers";
+}
+std::string_view elements_of(const std::vector<std::vector<int64_t>>&) {
+  return "lists of whole numbers";
 }
 
 [[noreturn]] void wrong_type(const Json& value, const std::string& where, std::string_view wanted) {
@@ -99,20 +111,14 @@ void FieldReader::read_plain(const Json& value, std::vector<std::string>& field,
   }
 }
 
-void FieldReader::read_plain(const Json& value, std::vector<int64_t>& field, const std::string& where) {
-  if (!value.is_array()) wrong_type(value, where, "a list of whole numbers");
+template <class T>
+void FieldReader::read_plain(const Json& value, std::vector<T>& field, const std::string& where) {
+  if (!value.is_array()) wrong_type(value, where, fmt::format("a list of {}", elements_of(field)));
   field.clear();
   for (const Json& element : value) read_plain(element, field.emplace_back(), where);
 }
-void FieldReader::read_plain(const Json& value, std::vector<std::vector<int64_t>>& field, const std::string& where) {
-  if (!value.is_array()) wrong_type(value, where, "a list of lists of whole numbers");
-  field.clear();
-  for (const Json& element : value) read_plain(element, field.emplace_back(), where);
-}
-void FieldReader::read_plain(const Json& value, std::vector<double>& field, const std::string& where) {
-  if (!value.is_array()) wrong_type(value, where, "a list of numbers");
-  field.clear();
-  for (const Json& element : value) read_plain(element, field.emplace_back(), where);
-}
+template void FieldReader::read_plain(const Json&, std::vector<int64_t>&, const std::string&);
+template void FieldReader::read_plain(const Json&, std::vector<double>&, const std::string&);
+template void FieldReader::read_plain(const Json&, std::vector<std::vector<int64_t>>&, const std::string&);
 
 }  // namespace attune

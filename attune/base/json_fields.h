@@ -126,9 +126,9 @@ class FieldReader {
   static void read_plain(const Json& value, double& field, const std::string& where);
   static void read_plain(const Json& value, std::string& field, const std::string& where);
   static void read_plain(const Json& value, std::vector<std::string>& field, const std::string& where);
-  static void read_plain(const Json& value, std::vector<int64_t>& field, const std::string& where);
-  static void read_plain(const Json& value, std::vector<std::vector<int64_t>>& field, const std::string& where);
-  static void read_plain(const Json& value, std::vector<double>& field, const std::string& where);
+  // Of numbers, or of lists of whole numbers.
+  template <class T>
+  static void read_plain(const Json& value, std::vector<T>& field, const std::string& where);
 
   const Json& json_;
   std::string where_, join_;

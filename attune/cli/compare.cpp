@@ -21,6 +21,7 @@
 #include "attune/io/json_file.h"
 #include "attune/metrics/paired_bootstrap.h"
 #include "attune/text/text_file.h"
+#include "attune/train/validation.h"
 
 namespace attune::cli {
 namespace {
@@ -39,8 +40,9 @@ struct ComparedRun {
   std::string name;
   Json config;  // by "train.steps"
   std::vector<Json> metrics;
-  std::map<std::string, BestValue> best;  // of validations
-  std::optional<double> parameters, steps, tokens, seconds, memory;
+  std::map<std::string, BestValue> best;      // of validations
+  std::map<std::string, BestValue> averaged;  // by the same names, of model/ where it is the mean of checkpoints
+  std::optional<double> parameters, steps, tokens, seconds, memory, averaged_checkpoints;
   std::optional<BleuScore> bleu;  // on the test set
   std::vector<BleuCounts> counts;
 };
@@ -50,9 +52,13 @@ ComparedRun read_run(const std::string& folder) {
   run.name = folder;
   run.config = flat_config(folder);
   run.metrics = read_metrics(folder);
-  for (const std::string& name : names_of(run.metrics))
-    if (name.starts_with("valid_"))
-      if (const auto best = best_of(run.metrics, name)) run.best[name] = *best;
+  for (const std::string& name : names_of(run.metrics)) {
+    const bool averaged = name.starts_with(kAveragedPrefix) && name != kAveragedCheckpoints;
+    const auto best = best_of(run.metrics, name);
+    if (best && name.starts_with("valid_")) run.best[name] = *best;
+    if (best && averaged) run.averaged[name.substr(kAveragedPrefix.size())] = *best;
+  }
+  run.averaged_checkpoints = largest(run.metrics, kAveragedCheckpoints);
   run.parameters = largest(run.metrics, "parameters");
   run.steps = largest(run.metrics, "step");
   run.tokens = largest(run.metrics, "tokens");
@@ -127,13 +133,14 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
-// The best values of each name over the runs of a group, where all of them have it.
-std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, const std::vector<size_t>& group) {
+// Of these figures, each name over the runs of a group, where all of them have it.
+std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, const std::vector<size_t>& group,
+                                         std::map<std::string, BestValue> ComparedRun::*figures) {
   std::map<std::string, Spread> spreads;
-  for (const auto& [name, best] : runs[group.front()].best) {
+  for (const auto& [name, first] : runs[group.front()].*figures) {
     std::vector<double> values;
     for (const size_t i : group)
-      if (const auto found = runs[i].best.find(name); found != runs[i].best.end())
+      if (const auto found = (runs[i].*figures).find(name); found != (runs[i].*figures).end())
         values.push_back(found->second.value);
     if (values.size() == group.size()) spreads[name] = spread_of(values);
   }
@@ -150,7 +157,7 @@ size_t number_of_seeds(const std::vector<ComparedRun>& runs, const std::vector<s
 struct SeedGroup {
   std::vector<size_t> runs;
   size_t seeds = 0;
-  std::map<std::string, Spread> best;
+  std::map<std::string, Spread> best, averaged;
 };
 
 // What tables and JSON say.
@@ -264,13 +271,23 @@ void write_table(TextOutput& out, const Comparison& comparison) {
   add("tokens", [](const ComparedRun& run) { return number_or_dash(run.tokens, "{:.0f}"); });
   add("minutes", [](const ComparedRun& run) { return number_or_dash(minutes_of(run), "{:.2f}"); });
   add("memory_mib", [](const ComparedRun& run) { return number_or_dash(run.memory, "{:.0f}"); });
-  std::set<std::string> names;
-  for (const ComparedRun& run : runs)
+  if (std::ranges::any_of(runs, [](const ComparedRun& run) { return run.averaged_checkpoints.has_value(); }))
+    add(kAveragedCheckpoints,
+        [](const ComparedRun& run) { return number_or_dash(run.averaged_checkpoints, "{:.0f}"); });
+  std::set<std::string> names, averaged_names;
+  for (const ComparedRun& run : runs) {
     for (const auto& [name, best] : run.best) names.insert(name);
+    for (const auto& [name, value] : run.averaged) averaged_names.insert(name);
+  }
   for (const std::string& name : names)
     add("best " + name, [&](const ComparedRun& run) {
       const auto found = run.best.find(name);
       return found == run.best.end() ? "-" : fmt::format("{:.4f} at {}", found->second.value, found->second.step);
+    });
+  for (const std::string& name : averaged_names)
+    add("averaged " + name, [&](const ComparedRun& run) {
+      const auto found = run.averaged.find(name);
+      return found == run.averaged.end() ? "-" : fmt::format("{:.4f}", found->second.value);
     });
   if (runs.front().bleu)
     add("test BLEU", [](const ComparedRun& run) { return fmt::format("{:.2f}", run.bleu->score); });
@@ -289,8 +306,9 @@ void write_groups(TextOutput& out, const Comparison& comparison) {
     out.line(fmt::format("Mean and standard deviation over {}{} seeds ({}):",
                          group.runs.size() == group.seeds ? "" : fmt::format("{} runs of ", group.runs.size()),
                          group.seeds, names_of_group(comparison.runs, group.runs)));
-    for (const auto& [name, spread] : group.best)
-      out.line(fmt::format("  best {:<26}{:.4f} +- {:.4f}", name, spread.mean, spread.deviation));
+    for (const auto& [word, spreads] : {std::pair("best ", &group.best), std::pair("averaged ", &group.averaged)})
+      for (const auto& [name, spread] : *spreads)
+        out.line(fmt::format("  {:<34}{:.4f} +- {:.4f}", word + name, spread.mean, spread.deviation));
   }
 }
 
@@ -312,8 +330,11 @@ Json to_json(const CompareCommand& command, const Comparison& comparison) {
   const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
   Json json = {{"runs", Json::array()}, {"differing_keys", comparison.differing_keys}, {"seeds", Json::array()}};
   for (const ComparedRun& run : runs) {
-    Json best = Json::object();
-    for (const auto& [name, b] : run.best) best[name] = {{"value", b.value}, {"step", b.step}};
+    const auto figures = [](const std::map<std::string, BestValue>& of_names) {
+      Json object = Json::object();
+      for (const auto& [name, b] : of_names) object[name] = {{"value", b.value}, {"step", b.step}};
+      return object;
+    };
     json["runs"].push_back({{"run", run.name},
                             {"config", run.config},
                             {"parameters", number(run.parameters)},
@@ -321,14 +342,17 @@ Json to_json(const CompareCommand& command, const Comparison& comparison) {
                             {"tokens", number(run.tokens)},
                             {"minutes", number(minutes_of(run))},
                             {"memory_mib", number(run.memory)},
-                            {"best", best}});
+                            {"best", figures(run.best)},
+                            {"averaged_checkpoints", number(run.averaged_checkpoints)},
+                            {"averaged", figures(run.averaged)}});
     if (run.bleu) json["runs"].back()["test_bleu"] = run.bleu->score;
   }
   for (const SeedGroup& group : comparison.seeds) {
-    Json of_group = {{"runs", Json::array()}, {"best", Json::object()}};
+    Json of_group = {{"runs", Json::array()}, {"best", Json::object()}, {"averaged", Json::object()}};
     for (const size_t i : group.runs) of_group["runs"].push_back(runs[i].name);
-    for (const auto& [name, spread] : group.best)
-      of_group["best"][name] = {{"mean", spread.mean}, {"standard_deviation", spread.deviation}};
+    for (const auto& [word, spreads] : {std::pair("best", &group.best), std::pair("averaged", &group.averaged)})
+      for (const auto& [name, spread] : *spreads)
+        of_group[word][name] = {{"mean", spread.mean}, {"standard_deviation", spread.deviation}};
     json["seeds"].push_back(std::move(of_group));
   }
   if (!runs.front().bleu) return json;
@@ -353,11 +377,13 @@ Comparison compare_runs(const CompareCommand& command) {
   for (const std::string& folder : command.runs) runs.push_back(read_run(folder));
   translate_test_set(command, comparison);
   comparison.differing_keys = differing_keys(runs);
-  for (std::vector<size_t> group : groups_of(runs)) {
+  for (const std::vector<size_t>& group : groups_of(runs)) {
     const size_t seeds = number_of_seeds(runs, group);
     if (seeds < 2) continue;
-    std::map<std::string, Spread> best = spreads_of(runs, group);
-    comparison.seeds.push_back({.runs = std::move(group), .seeds = seeds, .best = std::move(best)});
+    comparison.seeds.push_back({.runs = group,
+                                .seeds = seeds,
+                                .best = spreads_of(runs, group, &ComparedRun::best),
+                                .averaged = spreads_of(runs, group, &ComparedRun::averaged)});
   }
   if (runs.front().bleu)
     for (size_t i = 1; i < runs.size(); ++i)

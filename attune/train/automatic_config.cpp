@@ -16,6 +16,7 @@ namespace {
 constexpr double kSpeed = 50e9, kSpeedWithoutAvx512 = 25e9;
 constexpr double kMostSeconds = 8 * 3600;  // of a run: a night
 constexpr double kMostHeldOut = 0.1;
+constexpr int64_t kValidations = 10;       // in a run
 constexpr int64_t kValidationPairs = 500;  // translating more takes longer than it says more
 
 // value (amount / anchor)^exponent, between two bounds.
@@ -390,8 +391,22 @@ void add_length(Choices& c, const TextMeasures& text, const Plan& plan) {
   }
 }
 
+// Steps from one to the next where a run has so many.
+int64_t interval(int64_t steps, int64_t times) {
+  return (steps + times - 1) / times;
+}
+
+// A mean of checkpoints has twice as many in a run, so that they are there where patience ends it early, and those of a
+// whole run are its second half.
+void add_checkpoints(Choices& c, int64_t averaged, int64_t steps) {
+  const bool averages = averaged > 1;
+  if (!averages) c.add("train.moving_average", moving_average_of(steps));
+  c.add("train.checkpoint_every", averages ? interval(steps, std::max(kValidations, 2 * averaged)) : 0,
+        averages ? "a run that ends early has as many as are averaged, too" : "");
+  c.add("train.keep_checkpoints", std::max<int64_t>(2, averaged), averages ? "as many as are averaged" : "");
+}
+
 void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
-  constexpr int64_t kValidations = 10;
   const Architecture architecture = text.architecture;
   add_length(c, text, plan);
   c.add("train.batch_tokens", plan.batch_tokens, "small batches for little text");
@@ -401,15 +416,11 @@ void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
   if (architecture == Architecture::encoder_masked_lm) c.add("train.mask_probability", 0.2);
   if (architecture == Architecture::encoder_decoder && text.validates.value_or(false))
     c.add("train.valid_sentences", kValidationPairs);  // of all that are named
-  const bool averages = text.average_checkpoints > 1;
-  if (!averages) c.add("train.moving_average", moving_average_of(plan.steps));
   c.add("train.log_every", std::clamp<int64_t>(plan.steps / 50, 1, 100));
-  c.add("train.valid_every", (plan.steps + kValidations - 1) / kValidations, "ten times in a run");
+  c.add("train.valid_every", interval(plan.steps, kValidations), "ten times in a run");
   if (text.validates.value_or(true))
     c.add("train.patience", kValidations / 2, "ends a run that does not get better any more");
-  c.add("train.checkpoint_every", 0);
-  c.add("train.keep_checkpoints", std::max<int64_t>(2, text.average_checkpoints),
-        averages ? "as many as are averaged" : "");
+  add_checkpoints(c, text.average_checkpoints, plan.steps);
   const bool large = architecture != Architecture::encoder_classifier;
   if (large) c.add("train.precision", "auto", "bfloat16 on GPUs and where the processor multiplies it");
 }

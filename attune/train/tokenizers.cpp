@@ -38,7 +38,8 @@ std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& conf
                                           .seed = config.train.seed});
 }
 
-// What the configuration says of a tokenizer that is to be learnt, where the initial model has one; "": nothing.
+// Names what the configuration has for a tokenizer that is to be learnt, where the initial model has one; "": nothing.
+// Defaults are left out: a RunConfig does not tell whether they were said, and config.toml of a run has every key.
 std::string unused_note(const RunConfig& config) {
   const Json said = write_fields(config.data), defaults = write_fields(DataConfig{});
   std::vector<std::string> unused;

@@ -103,7 +103,7 @@ class Victim:
     def memory_mb(self) -> float:
         for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
+                return int(line.split()[1]) * 1024 / 1e6
         return 0
 
     def metrics(self) -> dict[str, float]:

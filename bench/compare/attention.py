@@ -41,7 +41,7 @@ def measure_once(o: argparse.Namespace, contender: str, length: int, environment
         (found,) = json.loads(finished.output)["results"]
         result = {"process_mb": finished.peak_memory_mb, **found}
         for pass_name in ("forward", "forward_backward"):
-            result[f"{pass_name}_mb"] = result[f"{pass_name}_bytes"] / 2**20
+            result[f"{pass_name}_mb"] = result[f"{pass_name}_bytes"] / 1e6
         return {name: result[name] for name in FIGURES}
     except (ValueError, KeyError, TypeError):
         raise Failure(f"{contender}: expected the results of a length, found {finished.output[:80]!r}") from None

@@ -46,10 +46,14 @@ class Failure(Exception):
     """One line for the user."""
 
 
+def peak_memory_mb(usage: resource.struct_rusage) -> float:
+    """The largest resident set in MB, 10^6 bytes."""
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6  # macOS counts bytes, Linux KiB
+
+
 def own_peak_memory_mb() -> float:
-    """The largest resident set of this process so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # macOS counts bytes, Linux KiB
+    """Of this process so far."""
+    return peak_memory_mb(resource.getrusage(resource.RUSAGE_SELF))
 
 
 class Finished(NamedTuple):
@@ -93,7 +97,7 @@ def wait(process: subprocess.Popen, timeout_s: float) -> tuple[float, bool]:
     finally:
         timer.cancel()
         end(process)
-    return usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10), late.is_set()
+    return peak_memory_mb(usage), late.is_set()
 
 
 def result_of(contender: str, output: str, rate_name: str) -> dict:

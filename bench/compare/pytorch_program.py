@@ -82,7 +82,7 @@ def memory(device: str) -> dict:
     """The peak so far; on a GPU also that of the tensors there."""
     result = {"peak_memory_mb": peak_memory_mb()}
     if device == "cuda":
-        result["peak_device_memory_mb"] = torch.cuda.max_memory_allocated() / 2**20
+        result["peak_device_memory_mb"] = torch.cuda.max_memory_allocated() / 1e6
     return result
 
 

@@ -68,7 +68,7 @@ class Comparison:
             **{name: result["latency_s"][name] for name in ("p50", "p90", "p99")},
             "processor_s": processor_s,
             "client_processor_s": result["client_processor_s"],
-            "memory_mb": result["server"]["memory_bytes_at_end"] / 2**20,
+            "memory_mb": result["server"]["memory_bytes_at_end"] / 1e6,
             "vectors": self.vectors(requests),
         }
 

@@ -131,7 +131,7 @@ class Comparison:
             "client_processor_s": result["client_processor_s"],
             "seconds": result["seconds"],
             "requests": requests,
-            "memory_mb": result["server"]["memory_bytes_at_end"] / 2**20,
+            "memory_mb": result["server"]["memory_bytes_at_end"] / 1e6,
         }
 
     def translate(self, contender: str) -> dict:

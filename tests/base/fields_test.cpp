@@ -31,6 +31,7 @@ struct Outer {
   uint64_t seed = 4;
   std::string name = "x";
   std::vector<std::string> files = {};
+  std::vector<double> numbers = {};
   std::vector<std::vector<int64_t>> lists = {};
   Inner inner = {};
   bool operator==(const Outer&) const = default;
@@ -47,6 +48,7 @@ void visit_fields(Outer& c, Visitor& v) {
   v("seed", c.seed);
   v("name", c.name);
   v("files", c.files);
+  v("numbers", c.numbers);
   v("lists", c.lists);
   v("inner", c.inner);
 }
@@ -107,6 +109,9 @@ TEST(Fields, TypesAreChecked) {
   EXPECT_EQ(refusal({{"files", {"a", 3}}}), "x.json.files: is 3, needs strings only");
   EXPECT_EQ(refusal({{"files", {{"a", "b"}, {"c", "d"}}}}),
             "x.json.files: is {\"a\":\"b\",\"c\":\"d\"}, needs a string or a list of strings");
+  EXPECT_EQ(read({{"numbers", {1, 0.5}}}).numbers, (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(refusal({{"numbers", 3}}), "x.json.numbers: is 3, needs a list of numbers");
+  EXPECT_EQ(refusal({{"numbers", {1, "x"}}}), "x.json.numbers: is \"x\", needs a number");
   EXPECT_EQ(read({{"lists", Json::parse("[[1, 2], [], [3]]")}}).lists,
             (std::vector<std::vector<int64_t>>{{1, 2}, {}, {3}}));
   EXPECT_EQ(refusal({{"lists", 3}}), "x.json.lists: is 3, needs a list of lists of whole numbers");

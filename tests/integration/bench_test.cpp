@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "attune/base/fields.h"
@@ -52,6 +53,9 @@ class BenchTest : public ::testing::Test {
       EXPECT_TRUE(json.at(name).is_number()) << name;
       EXPECT_GT(json.at(name).get<double>(), 0) << name;
     }
+    // The system counts in KiB.
+    const double kib = json.value("peak_memory_mb", 0.0) * 1e6 / 1024;
+    EXPECT_NEAR(kib, std::round(kib), 1e-6) << "a megabyte has 10^6 bytes";
     return json;
   }
   TemporaryFolder folder_;

@@ -12,6 +12,8 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <sstream>
 
 #include "attune/base/json_fields.h"
 #include "tests/integration/cli_fixture.h"
@@ -328,6 +330,40 @@ TEST_F(RunsCliTest, TheFiguresOfTheAveragedModelAreKept) {
   EXPECT_THAT(read_file(file), HasSubstr(fmt::format("<td>averaged_valid_bleu</td><td>{:.6g}</td>", bleu)));
   EXPECT_THAT(output_of({"draw", "metrics", run("averaged"), "--values", "valid_bleu,averaged_valid_bleu"}),
               HasSubstr(">BLEU<"));
+}
+
+TEST_F(RunsCliTest, CompareShowsTheFiguresOfTheAveragedModel) {
+  train_run("mean1", {"--set", "train.average_checkpoints=2", "--set", "train.seed=1"});
+  train_run("mean2", {"--set", "train.average_checkpoints=2", "--set", "train.seed=2"});
+  const auto logged = [](const std::string& name) {
+    return json_lines(read_file(fs::path(run(name)) / "metrics.jsonl")).back().at("averaged_valid_nll").get<double>();
+  };
+  const std::vector<std::string> words = {"compare", run("mean1"), run("mean2"), run("seed1")};
+  const std::string table = output_of(words);
+  std::map<std::string, std::vector<std::string>> rows;  // by their first two words, which tell best from averaged
+  for (const std::string& line : split_lines(table)) {
+    std::istringstream stream(line);
+    std::string first, second;
+    stream >> first >> second;
+    for (std::string cell; stream >> cell;) rows[first + " " + second].push_back(cell);
+  }
+  EXPECT_EQ(rows["averaged_checkpoints 2"], (std::vector<std::string>{"2", "-"}));
+  ASSERT_EQ(rows["averaged valid_nll"].size(), 3u + 3u) << table;  // those of the runs, and of the seeds
+  EXPECT_EQ(rows["averaged valid_nll"][0], fmt::format("{:.4f}", logged("mean1")));
+  EXPECT_EQ(rows["averaged valid_nll"][1], fmt::format("{:.4f}", logged("mean2")));
+  EXPECT_EQ(rows["averaged valid_nll"][2], "-");
+  EXPECT_THAT(table, HasSubstr("\nbest valid_nll "));
+  std::vector<std::string> for_programs = words;
+  for_programs.emplace_back("--json");
+  const Json json = Json::parse(output_of(for_programs));
+  EXPECT_EQ(json["runs"][0]["averaged_checkpoints"], 2);
+  EXPECT_EQ(json["runs"][0]["averaged"]["valid_nll"], (Json{{"value", logged("mean1")}, {"step", 6}}));
+  EXPECT_EQ(json["runs"][2]["averaged_checkpoints"], Json());
+  EXPECT_EQ(json["runs"][2]["averaged"], Json::object());
+  ASSERT_EQ(json["seeds"].size(), 1u);
+  EXPECT_NEAR(json["seeds"][0]["averaged"]["valid_nll"]["mean"].get<double>(), (logged("mean1") + logged("mean2")) / 2,
+              1e-12);
+  EXPECT_THAT(output_of({"compare", run("seed1"), run("seed2")}), Not(HasSubstr("averaged")));
 }
 
 TEST_F(RunsCliTest, ASampleThatCannotBeShownLeavesTheReport) {

@@ -1,5 +1,6 @@
 #include "attune/train/automatic_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -386,6 +387,16 @@ TEST_F(AutomaticConfigFiles, TheMeanOfCheckpointsHasItsCheckpointsAndNoMovingAve
   const TrainConfig averaged = config({"train.average_checkpoints=5"});
   EXPECT_EQ(averaged.keep_checkpoints, 5);
   EXPECT_EQ(averaged.moving_average, 0);
+  EXPECT_EQ(averaged.checkpoint_every, averaged.valid_every) << "ten of each";
+  EXPECT_EQ(config({}).checkpoint_every, 0) << "at each validation";
+  for (const int64_t count : {2, 5, 7, 10, 12, 25}) {
+    const TrainConfig train = config({fmt::format("train.average_checkpoints={}", count)});
+    const int64_t first_end = (train.patience + 1) * train.valid_every;  // the first validation was the best one
+    EXPECT_LT(first_end, train.steps);
+    EXPECT_GE(first_end / train.checkpoint_every, count) << count;
+  }
+  EXPECT_EQ(config({"train.average_checkpoints=12", "train.steps=12"}).checkpoint_every, 1);
+  EXPECT_EQ(config({"train.average_checkpoints=12", "train.checkpoint_every=50"}).checkpoint_every, 50) << "it is said";
   EXPECT_EQ(config({"train.average_checkpoints=1"}).moving_average, config({}).moving_average) << "averages nothing";
   const TrainConfig both = config({"train.average_checkpoints=5", "train.moving_average=0.9"});
   EXPECT_EQ(both.moving_average, 0.9) << "it is said";

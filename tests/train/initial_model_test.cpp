@@ -287,6 +287,9 @@ TEST_F(InitialModelTest, ATokenizerThatCannotBeLearntIsSaid) {
       ::testing::Contains("data.tokenizer_type = \"bpe\", data.vocab_size = 99: not used, the tokenizer is that of "
                           "train.initialize_from = \"" +
                           hub("bert-classifier") + "\""));
+  EXPECT_THAT(messages("some", {"data.tokenizer_type=unigram", "data.vocab_size=99"}),
+              ::testing::Contains(::testing::StartsWith("data.vocab_size = 99: not used, ")))
+      << "a default is not named, as in the config.toml of a run, which has every key";
   EXPECT_THAT(messages("not_set", {}), ::testing::Not(::testing::Contains(HasSubstr("not used"))));
 }
 

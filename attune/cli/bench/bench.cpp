@@ -53,7 +53,7 @@ double seconds_now() {
 }
 
 double megabytes(int64_t bytes) {
-  return static_cast<double>(bytes) / (1 << 20);
+  return static_cast<double>(bytes) / 1e6;
 }
 
 void require_encoder_decoder(const char* what, const RunConfig& config) {

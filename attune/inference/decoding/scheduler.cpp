@@ -10,6 +10,7 @@
 #include "attune/base/parallel.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/base/process_memory.h"
+#include "attune/inference/decoding/active_request.h"
 #include "attune/inference/decoding/decoding_lane.h"
 #include "attune/ops/precision.h"
 #include "attune/tensor/cuda_memory.h"
