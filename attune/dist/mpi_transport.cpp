@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/base/patience.h"
 #include "attune/dist/network_collectives.h"
 
 namespace attune {
@@ -47,25 +46,7 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 };
 
-// MPI's own waiting keeps a core busy, which the computation needs: this looks often at first, then more and more
-// seldom.
-class Patience {
- public:
-  void pause() {
-    const auto waited = Clock::now() - begin_;
-    if (waited < std::chrono::microseconds(50)) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 16, std::chrono::microseconds(10), kLongest));
-    }
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::microseconds kLongest{500};
-  Clock::time_point begin_ = Clock::now();
-};
-
+// MPI's own waiting keeps a core busy, which the computation needs.
 void wait(std::span<MPI_Request> requests) {
   int done = 0;
   for (Patience patience;; patience.pause()) {

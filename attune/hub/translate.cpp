@@ -136,8 +136,9 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
   if (share < 1) rotary.dimensions = static_cast<int64_t>(static_cast<double>(fields.head_dim) * share);
   if (share < 1 && rotary.dimensions < 2) holder.refuse(field, "rotates nothing of a head");
   if (rotary.dimensions % 2 != 0)
-    holder.refuse(field, fmt::format("rotates {} of {} dimensions of a head, needs an even number", rotary.dimensions,
-                                     fields.head_dim));
+    holder.refuse(field,
+                  fmt::format("rotates {} of {} dimensions of a head, which are turned in pairs: needs an even number",
+                              rotary.dimensions, fields.head_dim));
   return rotary;
 }
 

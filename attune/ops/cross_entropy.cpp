@@ -120,16 +120,6 @@ Shape shape_with_rows(const Tensor& x, int64_t rows) {
   return Shape{std::span<const int64_t>(sizes)};
 }
 
-// x with so many rows: those after its own are zeros.
-Tensor with_rows(const Tensor& x, int64_t rows) {
-  if (!x.defined() || x.size(0) == rows) return x;
-  const TensorOptions options{x.dtype(), x.device()};
-  const Tensor y = Tensor::empty(shape_with_rows(x, rows), options);
-  y.rows(0, x.size(0)).copy_from(x.detach());
-  y.rows(x.size(0), rows).copy_from(Tensor::zeros(shape_with_rows(x, rows - x.size(0)), options));
-  return y;
-}
-
 // The inputs and the gradient of the logits in the type of the products, and the logits of a piece.
 struct Pieces {
   Tensor x, weight, bias;
@@ -146,7 +136,7 @@ Pieces make_pieces(const LinearInputs& in, int64_t rows, bool with_gradient) {
   }
   const int64_t columns = padded(weight.size(0), x.device());
   return {.x = to_bfloat16(x),
-          .weight = with_rows(stacked_in_bfloat16({&weight, 1}), columns),
+          .weight = stacked_in_bfloat16({&weight, 1}, columns),
           .bias = with_rows(bias, columns),
           .logits = Tensor::empty({rows, columns}, options),
           .d_logits = with_gradient ? Tensor::empty({rows, columns}, {DType::bf16, x.device()}) : Tensor{}};

@@ -9,18 +9,20 @@
 #include "attune/autograd/graph.h"
 #include "attune/kernels/bfloat16.h"
 #include "attune/tensor/dispatch.h"
+#include "attune/tensor/memory.h"
 
 namespace attune {
 
-// Copies by the addresses and sizes of the parameters that are stacked. These are kept alive, so that no other tensor
-// gets their address. The threads of a parallel region share the copies.
+// Copies by their rows, and by the addresses and sizes of the parameters that are stacked. These are kept alive, so
+// that no other tensor gets their address. The threads of a parallel region share the copies.
 struct Bfloat16Copies {
   struct Copy {
     std::vector<Tensor> parameters;
     Tensor bfloat16s;
   };
   std::mutex mutex;
-  std::map<std::vector<std::pair<const void*, int64_t>>, Copy> copies;
+  using Stack = std::vector<std::pair<const void*, int64_t>>;
+  std::map<std::pair<int64_t, Stack>, Copy> copies;
 };
 
 namespace {
@@ -84,17 +86,34 @@ Tensor stacked(std::span<const Tensor> parameters, DType type) {
   return all;
 }
 
-Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
+Tensor with_rows(const Tensor& x, int64_t least_rows) {
+  if (!x.defined() || x.size(0) >= least_rows) return x;
+  std::vector<int64_t> sizes(x.shape().begin(), x.shape().end());
+  sizes[0] = least_rows;
+  const Tensor y = Tensor::empty(Shape{std::span<const int64_t>(sizes)}, {x.dtype(), x.device()});
+  const Tensor rest = y.rows(x.size(0), least_rows);
+  y.rows(0, x.size(0)).copy_from(x.detach());
+  dispatch(x.device(), [&](auto device) { zero(device, rest); });
+  return y;
+}
+
+Tensor stacked_in_bfloat16(std::span<const Tensor> parameters, int64_t least_rows) {
   const auto& kept = execution().bfloat16_copies;
   const bool rounds = std::ranges::any_of(parameters, [](const Tensor& p) { return p.dtype() == DType::f32; });
-  if (!bfloat16_products() || !kept || !rounds) return stacked(parameters, DType::bf16);
-  std::vector<std::pair<const void*, int64_t>> stack;
-  for (const Tensor& parameter : parameters) stack.emplace_back(parameter.address(), parameter.numel());
+  const auto made = [&] { return with_rows(stacked(parameters, DType::bf16), least_rows); };
+  if (!bfloat16_products() || !kept || !rounds) return made();
+  int64_t rows = 0;
+  Bfloat16Copies::Stack stack;
+  for (const Tensor& parameter : parameters) {
+    rows += parameter.size(0);
+    stack.emplace_back(parameter.address(), parameter.numel());
+  }
+  std::pair key(std::max(rows, least_rows), std::move(stack));
   const std::lock_guard lock(kept->mutex);
-  if (const auto found = kept->copies.find(stack); found != kept->copies.end()) return found->second.bfloat16s;
-  const Tensor bfloat16s = stacked(parameters, DType::bf16);  // may lack memory: then there is no copy
-  kept->copies.emplace(std::move(stack), Bfloat16Copies::Copy{.parameters = {parameters.begin(), parameters.end()},
-                                                              .bfloat16s = bfloat16s});
+  if (const auto found = kept->copies.find(key); found != kept->copies.end()) return found->second.bfloat16s;
+  const Tensor bfloat16s = made();  // may lack memory: then there is no copy
+  kept->copies.emplace(std::move(key), Bfloat16Copies::Copy{.parameters = {parameters.begin(), parameters.end()},
+                                                            .bfloat16s = bfloat16s});
   return bfloat16s;
 }
 

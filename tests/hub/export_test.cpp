@@ -188,7 +188,7 @@ TEST_P(ExportedPresets, ComputeTheSame) {
     c.d_model = 96;
     c.d_ff = 192;
   }
-  const std::unique_ptr<Module> model = random_model(c, 3);
+  const std::unique_ptr<Module> model = model_to_export(c, 3);
   const TemporaryFolder folder;
   const HubForm form = form_of(*model, c);
   EXPECT_EQ(form.hub_class.name, GetParam().class_name);
@@ -239,7 +239,7 @@ TEST(Export, AFolderOfAttuneHasItsTokenizerAndItsSettings) {
   const WhitespaceTokenizer tokenizer({"a", "b", "cat", "dog"});
   c.vocab = tokenizer.vocab_size();
   c.layers = 1;
-  const std::unique_ptr<Module> model = random_model(c, 5);
+  const std::unique_ptr<Module> model = model_to_export(c, 5);
   const TemporaryFolder folder;
   save_model_folder(folder / "own", dynamic_cast<DecoderLm&>(*model), tokenizer,
                     {.top_k = 7, .slide = true, .suppressed_phrases = {{4, 5}, {3}, {6}}}, TextUnit::line);

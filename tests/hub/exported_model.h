@@ -23,7 +23,7 @@ inline std::vector<std::string> parameter_names(Module& model) {
 }
 
 /// Norms are 1 and biases 0 at first, which hides mistakes.
-inline std::unique_ptr<Module> random_model(const TransformerConfig& config, uint64_t seed) {
+inline std::unique_ptr<Module> model_to_export(const TransformerConfig& config, uint64_t seed) {
   std::unique_ptr<Module> model = build_model(config, seed);
   uint64_t stream = 100;
   for (const NamedParameter& p : named_parameters(*model)) {

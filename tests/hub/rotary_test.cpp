@@ -64,8 +64,10 @@ TEST(HubRotary, YarnHasTheRampAndTheMagnitudeOfTransformers) {
 
 TEST(HubRotary, AnOddNumberOfRotatedDimensionsIsNamedByTheFieldThatHasIt) {
   const RotaryFields fields{.head_dim = 20, .partial = true, .partial_factor = 0.25, .partial_field = "rotary_pct"};
-  EXPECT_THAT(message_of<ConfigError>([&] { rotary_of(config_of(R"({"rotary_pct": 0.25})"), fields); }),
-              HasSubstr("rotary_pct = 0.25: rotates 5 of 20 dimensions"));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { rotary_of(config_of(R"({"rotary_pct": 0.25})"), fields); }),
+      HasSubstr("rotary_pct = 0.25: rotates 5 of 20 dimensions of a head, which are turned in pairs: needs an even "
+                "number"));
   EXPECT_THAT(message_of<ConfigError>(
                   [&] { rotary_of(config_of(R"({"rope_parameters": {"partial_rotary_factor": 0.25}})"), fields); }),
               HasSubstr("partial_rotary_factor = 0.25: rotates 5 of 20 dimensions"));

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -127,6 +128,27 @@ TEST(Layering, PointersAndThreadsLiveInKernels) {
     }
   }
   EXPECT_EQ(found, readers_of_bytes()) << "a file that no longer reads bytes leaves the list";
+}
+
+// Of two inline functions with one name and parameters, a program that has both files takes one: files of several
+// folders may be linked together.
+TEST(Layering, InlineFunctionsOfTestsHaveOneDefinition) {
+  const std::regex scope(R"(\nnamespace ([\w:]+) \{)"), function(R"(\ninline [^;{=(]*\b(\w+\([^)]*\)))");
+  const std::regex value(R"( = [^,)]*)"), space(R"(\s+)");
+  std::map<std::string, std::filesystem::path> defined;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / "tests")) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream file(entry.path());
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::smatch found;
+    const std::string within = std::regex_search(text, found, scope) ? found[1].str() : "";
+    for (std::sregex_iterator it(text.begin(), text.end(), function), end; it != end; ++it) {
+      const std::string parameters = std::regex_replace(std::regex_replace((*it)[1].str(), value, ""), space, " ");
+      const auto [other, is_new] = defined.try_emplace(within + "::" + parameters, entry.path());
+      EXPECT_TRUE(is_new) << parameters << " is in " << entry.path() << " and in " << other->second;
+    }
+  }
+  EXPECT_GT(defined.size(), 50u);
 }
 
 TEST(Layering, PublicHeadersHaveNoConditions) {

@@ -280,6 +280,24 @@ TEST(Bfloat16Products, ParametersAreConvertedOncePerScope) {
   EXPECT_FALSE(same_bits(after, before));
 }
 
+TEST(Bfloat16Products, CopiesWithMoreRowsAreKeptToo) {
+  const Tensor w = random32({6, 8}, 2), in_bfloat16 = to_bfloat16(w),
+               zeros = Tensor::zeros({2, 8}, {.dtype = DType::bf16});
+  const auto expect_padded = [&](const Tensor& padded) {
+    ASSERT_EQ(padded.shape(), (Shape{8, 8}));
+    EXPECT_TRUE(same_bits(padded.rows(0, 6), in_bfloat16));
+    EXPECT_TRUE(same_bits(padded.rows(6, 8), zeros));
+  };
+  expect_padded(stacked_in_bfloat16({&w, 1}, 8));
+  const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+  const Tensor plain = stacked_in_bfloat16({&w, 1}), padded = stacked_in_bfloat16({&w, 1}, 8);
+  EXPECT_TRUE(same_bits(plain, in_bfloat16));
+  expect_padded(padded);
+  EXPECT_EQ(stacked_in_bfloat16({&w, 1}, 8).address(), padded.address());
+  EXPECT_EQ(stacked_in_bfloat16({&w, 1}, 6).address(), plain.address()) << "which has so many";
+  expect_padded(stacked_in_bfloat16({&in_bfloat16, 1}, 8));
+}
+
 TEST(Bfloat16Products, StacksThatBeginAlikeHaveCopiesOfTheirOwn) {
   const Tensor x = random32({4, 8}, 1), first = random32({6, 8}, 2), one = random32({6, 8}, 3),
                other = random32({6, 8}, 4);

@@ -38,16 +38,18 @@ inline std::vector<TrainingBatch> batches_of(const Transformer& model, std::vect
   return batches;
 }
 
-inline std::unique_ptr<Transformer> small_model(double dropout) {
+inline std::unique_ptr<Transformer> small_model(double dropout, int64_t d_ff = 64,
+                                                const FeedForwardKind& feed_forward = Dense{}) {
   auto model = build_transformer({.source_vocab = 20,
                                   .target_vocab = 20,
                                   .d_model = 32,
                                   .heads = 4,
                                   .layers = 2,
-                                  .d_ff = 64,
+                                  .d_ff = d_ff,
                                   .dropout = dropout,
                                   .attention_dropout = dropout,
-                                  .activation_dropout = dropout},
+                                  .activation_dropout = dropout,
+                                  .feed_forward = feed_forward},
                                  7);
   require_gradients(*model);
   return model;

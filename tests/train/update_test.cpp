@@ -192,25 +192,12 @@ TEST(Update, LayerDropoutLeavesLayersOut) {
   EXPECT_EQ(after_layer_dropout(0.4, false), after_layer_dropout(0.4, true)) << "with activation checkpoints";
 }
 
-std::unique_ptr<Transformer> model_of_experts(const Experts& experts) {
-  auto model = build_transformer({.source_vocab = 20,
-                                  .target_vocab = 20,
-                                  .d_model = 32,
-                                  .heads = 4,
-                                  .layers = 2,
-                                  .d_ff = 16,
-                                  .dropout = 0,
-                                  .attention_dropout = 0,
-                                  .activation_dropout = 0,
-                                  .feed_forward = experts},
-                                 7);
-  require_gradients(*model);
-  return model;
-}
+// Of each expert.
+constexpr int64_t kExpertWidth = 16;
 
 // The imbalance of the last of many updates on the same batches.
 double imbalance_after_training(const Experts& experts) {
-  const auto model = model_of_experts(experts);
+  const auto model = small_model(0, kExpertWidth, experts);
   Adam adam(trained_parameters(*model), {});
   const auto batches = batches_of(*model, {batch_of(0, 12), batch_of(12, 24)});
   double sum = 0;
@@ -230,7 +217,7 @@ TEST(Update, ExpertsGetMoreEvenLoadByALossOrByABias) {
 }
 
 TEST(Update, BiasesAreMovedByTheRateAndTrainedByNothingElse) {
-  const auto model = model_of_experts({.experts = 6, .choice_bias = true, .bias_rate = 0.25});
+  const auto model = small_model(0, kExpertWidth, Experts{.experts = 6, .choice_bias = true, .bias_rate = 0.25});
   Adam adam(trained_parameters(*model), {.weight_decay = 0.1});
   const auto batches = batches_of(*model, {batch_of(0, 12), batch_of(12, 24)});
   const UpdateResult result = update(*model, adam, {.batches = batches, .learning_rate = 0.01});

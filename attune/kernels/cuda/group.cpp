@@ -1,10 +1,9 @@
 // Groups of GPUs: a stream of its own for what they exchange, in order with what they compute.
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/base/patience.h"
 #include "attune/kernels/cuda/collectives.h"
 #include "attune/kernels/cuda/runtime.h"
 #include "attune/tensor/cuda_device.h"
@@ -25,19 +24,6 @@ struct Membership {
   int rank, size;
   SideStream stream;
   std::unique_ptr<Member> member;
-};
-
-// Between two looks at what another processor does: short at first, then long enough to leave the core to others.
-class Patience {
- public:
-  void wait() {
-    constexpr int kShort = 1000;
-    if (++looks_ < kShort) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-
- private:
-  int looks_ = 0;
 };
 
 class StartedOperation final : public CudaGroup::Operation {
@@ -65,7 +51,7 @@ class StartedOperation final : public CudaGroup::Operation {
   }
 
   double wait() override {
-    for (Patience patience; !end_.happened(); patience.wait()) membership_->member->check(kind_);
+    for (Patience patience; !end_.happened(); patience.pause()) membership_->member->check(kind_);
     running_ = false;
     return end_.seconds_since(begin_);
   }
