@@ -1,6 +1,7 @@
 #include "attune/base/fields.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

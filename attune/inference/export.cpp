@@ -176,7 +176,7 @@ ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& fo
   if (files.generation) write_json_file(folder / kGenerationConfigFile, generation);
   write_tokenizers(folder, files, config, form.hub_class.model_type, done.left_out);
   if (const fs::path chat = source.path() / "chat_template.jinja"; is_there(chat))
-    write_file(folder / chat.filename(), read_file(chat));
+    write_file(folder / chat.filename(), read_file(chat, kMaxTokenizerBytes));
   const bool is_embedder = config.architecture == Architecture::encoder;
   if (is_embedder) write_embedding_settings(folder, read_embedding_settings(source.path()), config.d_model);
   return done;

@@ -48,8 +48,9 @@ TEST(MatmulKernel, IsTheSameOnEveryDevice) {
 struct Sizes {
   int64_t m, n, k;
 };
-// One piece; several of rows; several of rows and of columns, the last ones smaller; many terms.
-constexpr Sizes kSizes[] = {{40, 30, 20}, {300, 200, 50}, {1100, 430, 40}, {90, 100, 4100}, {530, 520, 520}};
+// One piece; odd numbers; several pieces of rows; several of rows and of columns, the last ones smaller; many terms.
+constexpr Sizes kSizes[] = {{40, 30, 20},    {33, 17, 31},    {300, 200, 50},
+                            {1100, 430, 40}, {90, 100, 4100}, {530, 520, 520}};
 
 // Of numbers that are rounded to `rounded` before.
 Tensor product(DType in, DType out, const Sizes& s, const MatmulForm& form, DType rounded = DType::f64) {
@@ -98,7 +99,7 @@ TEST(MatmulKernel, LargeProductsOfBfloat16AgreeWithFloat64) {
 
 TEST(MatmulKernel, SameBitsForEveryNumberOfThreads) {
   for (const DType in : {DType::f32, DType::bf16}) {
-    for (const Sizes& s : {kSizes[2], kSizes[3], kSizes[4]}) {
+    for (const Sizes& s : {kSizes[3], kSizes[4], kSizes[5]}) {
       for (const MatmulForm& form : forms()) {
         const auto with = [&](int64_t threads) {
           const ThreadScope scope(threads);

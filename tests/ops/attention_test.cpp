@@ -178,16 +178,19 @@ TEST(Attention, SameBitsForEveryThreadCount) {
   auto all = long_problems(DType::f32);
   all.emplace_back("short",
                    random_problem({.queries = {20, 70, 5}, .keys = {20, 70, 5}, .d_k = 16, .d_v = 16}, DType::f32));
-  for (const auto& [name, p] : all) {
-    const auto run = [&, &p = p](int n) {
-      const ThreadScope threads(n);
-      return output_and_gradients(p);
-    };
-    const auto one = run(1);
-    for (const int threads : {2, 3, 8}) {
-      const auto several = run(threads);
-      for (size_t i = 0; i < one.size(); ++i)
-        EXPECT_TRUE(same_bits(one[i], several[i])) << name << ", result " << i << ", threads " << threads;
+  for (const ProductPrecision precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+    const ProductPrecisionScope scope(precision);
+    for (const auto& [name, p] : all) {
+      const auto run = [&, &p = p](int n) {
+        const ThreadScope threads(n);
+        return output_and_gradients(p);
+      };
+      const auto one = run(1);
+      for (const int threads : {2, 3, 8}) {
+        const auto several = run(threads);
+        for (size_t i = 0; i < one.size(); ++i)
+          EXPECT_TRUE(same_bits(one[i], several[i])) << name << ", result " << i << ", threads " << threads;
+      }
     }
   }
 }

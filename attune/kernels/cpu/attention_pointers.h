@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <variant>
 
 #include "attune/kernels/attention.h"
+#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
+#include "attune/kernels/cpu/gemm/amx_tile_product.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune {
@@ -35,6 +38,7 @@ struct AttentionPointers {
   DropoutMask dropout;
   double scale;
   double soft_cap;  // 0: none; then neither slopes nor distance_bias
+  bool amx;         // plain() attention multiplies in bfloat16, with amx_tile_product()
 
   /// Query heads that share a key head.
   int64_t group() const { return heads / kv_heads; }
@@ -116,7 +120,9 @@ AttentionPointers<T> pointers_of(const AttentionInputs& in) {
           .reach = in.distance_bias.defined() ? in.distance_bias.size(0) / 2 : 0,
           .dropout = in.dropout,
           .scale = in.scale,
-          .soft_cap = in.soft_cap};
+          .soft_cap = in.soft_cap,
+          .amx = std::is_same_v<T, float> && in.bfloat16_products && std::max(in.q.d, in.v.d) <= cpu::kMostTileWidth &&
+                 cpu::has_amx_bfloat16()};
 }
 
 }  // namespace attune

@@ -15,9 +15,12 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "attune/kernels/cpu/attention_parts.h"
 #include "attune/kernels/cpu/attention_tile_inl.h"
+#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
+#include "attune/kernels/cpu/gemm/amx_tile_product.h"
 #include "attune/kernels/cpu/gemm/small_matmul_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -35,6 +38,27 @@ struct KeyTile {
   int64_t first, count, padded;
 };
 
+// SmallMatmul() of at most 64 rows; with `amx`, in bfloat16.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void Multiply(D d, bool amx, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
+  if constexpr (std::is_same_v<T, float>) {
+    static_assert(kTile <= cpu::kMostTileRows);
+    if (amx) {
+      return cpu::amx_tile_product({.a = a.data,
+                                    .a_row = a.row,
+                                    .a_column = a.column,
+                                    .b = b.data,
+                                    .b_row = b.row,
+                                    .c = c.data,
+                                    .m = c.m,
+                                    .n = c.n,
+                                    .k = b.k,
+                                    .accumulate = accumulate});
+    }
+  }
+  SmallMatmul(d, a, b, c, accumulate);
+}
+
 // Forward. Some tiles of queries go past each tile of keys together, so that it is laid out once for all of them. What
 // they are summed up to does not depend on which they are.
 template <class T>
@@ -43,6 +67,8 @@ class TileForward {
   TileForward(const AttentionForward<T>& arguments, int64_t lanes)
       : arguments_(arguments),
         lanes_(lanes),
+        amx_(arguments.in.amx && lanes % 16 == 0),
+        tiles_of_amx_(amx_),
         dvp_(RoundUp(arguments.in.d_v, lanes)),
         scratch_(kTile * (arguments.in.d_k + dvp_ + kTile) +
                  kTilesOfPart * (kTile * (arguments.in.d_k + dvp_ + 2) + 64)) {
@@ -107,9 +133,10 @@ class TileForward {
   void Add(const Task<T>& task, const HeadTile& tile, KeyTile keys, int64_t key_stride) {
     const hn::ScalableTag<T> d;
     const int64_t rows = tile.queries.count;
-    SmallMatmul(d, {tile.q, task.in.d_k, 1}, {keys_t_, key_stride, task.in.d_k}, {scores_, rows, keys.padded}, false);
+    Multiply(d, amx_, {tile.q, task.in.d_k, 1}, {keys_t_, key_stride, task.in.d_k}, {scores_, rows, keys.padded},
+             false);
     for (int64_t i = 0; i < rows; ++i) Exponentiate(task, tile, keys, i);
-    SmallMatmul(d, {scores_, keys.padded, 1}, {values_, dvp_, keys.count}, {tile.sums, rows, dvp_}, true);
+    Multiply(d, amx_, {scores_, keys.padded, 1}, {values_, dvp_, keys.count}, {tile.sums, rows, dvp_}, true);
   }
 
   // Row i of the scores becomes exp(score - maximum), with dropout; what was summed up before follows the new maximum.
@@ -154,7 +181,10 @@ class TileForward {
   }
 
   const AttentionForward<T>& arguments_;
-  const int64_t lanes_, dvp_;
+  const int64_t lanes_;
+  const bool amx_;
+  const cpu::AmxTiles tiles_of_amx_;
+  const int64_t dvp_;
   Scratch<T> scratch_;
   T *keys_t_, *values_, *scores_;
   std::array<HeadTile, kTilesOfPart> tiles_;
@@ -168,6 +198,8 @@ class TileBackward {
   TileBackward(const AttentionBackward<T>& arguments, int64_t lanes)
       : arguments_(arguments),
         lanes_(lanes),
+        amx_(arguments.in.amx && lanes % 16 == 0),
+        tiles_of_amx_(amx_),
         dkp_(RoundUp(arguments.in.d_k, lanes)),
         dvp_(RoundUp(arguments.in.d_v, lanes)),
         scratch_(kTile * (5 * dkp_ + 3 * dvp_ + 2 * kTile) + 1024) {
@@ -225,11 +257,11 @@ class TileBackward {
     CopyRows(arguments_.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, dvp_, d_out_);
     ComputeScores(task, head, queries, keys);
     if (part.wants_dk_dv) {
-      SmallMatmul(d, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
-      SmallMatmul(d, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
+      Multiply(d, amx_, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
+      Multiply(d, amx_, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
     }
     if (!part.wants_dq) return;
-    SmallMatmul(d, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
+    Multiply(d, amx_, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
     for (int64_t i = 0; i < queries.count; ++i) {
       T* out = arguments_.dq + (q_row + i) * in.q_row + head * in.d_k;
       for (int64_t c = 0; c < in.d_k; ++c) out[c] += dq_[i * dkp_ + c];
@@ -241,8 +273,9 @@ class TileBackward {
   void ComputeScores(const Task<T>& task, int64_t head, QueryTile queries, KeyTile keys) {
     const hn::ScalableTag<T> d;
     const AttentionPointers<T>& in = task.in;
-    SmallMatmul(d, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded}, false);
-    SmallMatmul(d, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded}, false);
+    Multiply(d, amx_, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded}, false);
+    Multiply(d, amx_, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded},
+             false);
     for (int64_t i = 0; i < queries.count; ++i) {
       const int64_t query = queries.first + i, row = (task.q_begin + query) * in.heads + head;
       T* w = weights_ + i * keys.padded;
@@ -264,7 +297,10 @@ class TileBackward {
   }
 
   const AttentionBackward<T>& arguments_;
-  const int64_t lanes_, dkp_, dvp_;
+  const int64_t lanes_;
+  const bool amx_;
+  const cpu::AmxTiles tiles_of_amx_;
+  const int64_t dkp_, dvp_;
   Scratch<T> scratch_;
   T *q_, *keys_, *keys_t_, *dq_, *dk_, *d_out_, *values_t_, *dv_, *weights_, *d_scores_;
 };

@@ -12,20 +12,17 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/activation_rows.h"
-#include "attune/kernels/cpu/gemm/amx_tiles.h"
+#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
+#include "attune/kernels/cpu/gemm/amx_bfloat16_inl.h"
 #include "attune/kernels/panels.h"
 #include "attune/tensor/buffer.h"
-
-#define ATTUNE_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")))
 
 namespace attune::cpu {
 namespace {
 
-constexpr int64_t kTileTerms = 32;  // of each sum, in the bytes of a tile's row
-constexpr int64_t kTileNumbers = kTileRows * kTileTerms;
 constexpr int64_t kStrip = 2 * kTileRows;         // rows and columns of c that are formed at a time, in four tiles
 constexpr int64_t kBlockTerms = 8 * kTileTerms;   // at a time: strips of both factors are 32 KiB, in the first cache
-constexpr int64_t kMostAtOnce = 16 * kTileTerms;  // of sums that are formed in one block
+constexpr int64_t kMostAtOnce = 16 * kTileTerms;  // sums of so many terms take one block
 constexpr int64_t kStripNumbers = kStrip * kStrip;
 constexpr int64_t kStripsOfRows = 8;  // that are laid out at a time
 
@@ -45,15 +42,10 @@ struct Source {
   bool by_terms;  // stored as [terms, count], else as [count, terms]
 };
 
-// The smallest so many bits.
-__mmask32 first_bits(int64_t count) {
-  return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, 32)) - 1);
-}
-
 // What a tile holds as the second factor of a product: row i has the terms 2i and 2i + 1 of 16 columns, both terms of a
 // column side by side. `low` is of 16 columns, `high` of the next.
-ATTUNE_AMX inline void load_pairs(const Source& from, int64_t term, int64_t column, __m512i (&low)[16],
-                                  __m512i (&high)[16]) {
+ATTUNE_AMX_AVX512 inline void load_pairs(const Source& from, int64_t term, int64_t column, __m512i (&low)[16],
+                                         __m512i (&high)[16]) {
   alignas(64) static constexpr std::array<uint16_t, 64> kSides = [] {
     std::array<uint16_t, 64> sides{};
     for (uint16_t i = 0; i < 32; ++i) {
@@ -75,8 +67,8 @@ ATTUNE_AMX inline void load_pairs(const Source& from, int64_t term, int64_t colu
 }
 
 // What a tile holds as the first factor: row i has 32 terms of row i of c.
-ATTUNE_AMX inline void load_rows(const Source& from, int64_t term, int64_t row, __m512i (&low)[16],
-                                 __m512i (&high)[16]) {
+ATTUNE_AMX_AVX512 inline void load_rows(const Source& from, int64_t term, int64_t row, __m512i (&low)[16],
+                                        __m512i (&high)[16]) {
   const __mmask32 there = first_bits(from.terms - term);
   const bfloat16* const data = from.data + row * from.terms + term;
   for (int64_t i = 0; i < 16; ++i) {
@@ -85,39 +77,11 @@ ATTUNE_AMX inline void load_rows(const Source& from, int64_t term, int64_t row, 
   }
 }
 
-// Turns 16 rows of 16 numbers of 32 bits, which makes one factor's tile of the other's.
-ATTUNE_AMX inline void turn(__m512i (&r)[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  // r[4 g + j] has, of rows 4 g to 4 g + 3, the columns j, 4 + j, 8 + j and 12 + j.
-  for (int j = 0; j < 4; ++j) {
-    t[j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88);
-    t[4 + j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
-    t[8 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88);
-    t[12 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xdd);
-  }
-  for (int j = 0; j < 4; ++j) {
-    r[j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0x88);
-    r[8 + j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0xdd);
-    r[4 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0x88);
-    r[12 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0xdd);
-  }
-}
-
 enum class Factor { first, second };
 
 // The terms [term, term + 32) of two tiles of rows or columns of c, from `at` on.
 template <Factor kFactor>
-ATTUNE_AMX void lay_out_tiles(const Source& from, int64_t term, int64_t at, bfloat16* low, bfloat16* high) {
+ATTUNE_AMX_AVX512 void lay_out_tiles(const Source& from, int64_t term, int64_t at, bfloat16* low, bfloat16* high) {
   __m512i lower[16], upper[16];
   from.by_terms ? load_pairs(from, term, at, lower, upper) : load_rows(from, term, at, lower, upper);
   if (from.by_terms == (kFactor == Factor::first)) {
@@ -128,38 +92,6 @@ ATTUNE_AMX void lay_out_tiles(const Source& from, int64_t term, int64_t at, bflo
     _mm512_store_si512(low + i * kTileTerms, lower[i]);
     _mm512_store_si512(high + i * kTileTerms, upper[i]);
   }
-}
-
-// sums [32, 32] = or += a b of two strips of `tiles` tiles of terms.
-ATTUNE_AMX void multiply_strips(const bfloat16* a, const bfloat16* b, int64_t tiles, bool add, float* sums) {
-  constexpr int64_t kBytes = kStrip * sizeof(float);
-  float* const below = sums + kTileRows * kStrip;
-  if (add) {
-    _tile_loadd(0, sums, kBytes);
-    _tile_loadd(1, sums + kTileRows, kBytes);
-    _tile_loadd(2, below, kBytes);
-    _tile_loadd(3, below + kTileRows, kBytes);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-  const int64_t half = tiles * kTileNumbers;
-  for (int64_t k = 0; k < half; k += kTileNumbers) {
-    _tile_loadd(4, a + k, kTileBytes);
-    _tile_loadd(6, b + k, kTileBytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + half + k, kTileBytes);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + half + k, kTileBytes);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, sums, kBytes);
-  _tile_stored(1, sums + kTileRows, kBytes);
-  _tile_stored(2, below, kBytes);
-  _tile_stored(3, below + kTileRows, kBytes);
 }
 
 template <class Out>
@@ -176,17 +108,17 @@ struct Piece {
   int64_t row, rows, column, columns;
 };
 
-ATTUNE_AMX inline __m512 load(const float* from, __mmask16 there) {
+ATTUNE_AMX_AVX512 inline __m512 load(const float* from, __mmask16 there) {
   return _mm512_maskz_loadu_ps(there, from);
 }
-ATTUNE_AMX inline __m512 load(const bfloat16* from, __mmask16 there) {
+ATTUNE_AMX_AVX512 inline __m512 load(const bfloat16* from, __mmask16 there) {
   const __m256i bits = _mm256_maskz_loadu_epi16(there, from);
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
-ATTUNE_AMX inline void store(float* to, __mmask16 there, __m512 x) {
+ATTUNE_AMX_AVX512 inline void store(float* to, __mmask16 there, __m512 x) {
   _mm512_mask_storeu_ps(to, there, x);
 }
-ATTUNE_AMX inline void store(bfloat16* to, __mmask16 there, __m512 x) {
+ATTUNE_AMX_AVX512 inline void store(bfloat16* to, __mmask16 there, __m512 x) {
   const __m256bh rounded = _mm512_cvtneps_pbh(x);
   __m256i bits;
   std::memcpy(&bits, &rounded, sizeof(bits));
@@ -195,7 +127,7 @@ ATTUNE_AMX inline void store(bfloat16* to, __mmask16 there, __m512 x) {
 
 // Writes the sums of 32 rows and columns to their place in c.
 template <class Out>
-ATTUNE_AMX void finish(const Product<Out>& p, float* sums, int64_t row, int64_t column) {
+ATTUNE_AMX_AVX512 void finish(const Product<Out>& p, float* sums, int64_t row, int64_t column) {
   const int64_t width = p.b.count, rows = std::min(kStrip, p.a.count - row);
   const bool relu = p.activation == Activation::relu, other = !relu && p.activation != Activation::none;
   for (int64_t j = 0; j < kStrip && column + j < width; j += kTileRows) {
@@ -246,7 +178,7 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t terms) {
   const int64_t threads = thread_count();
   Blocks blocks{.terms = kBlockTerms, .rows = kSide, .columns = kSide};
   if (terms <= kMostAtOnce) {
-    blocks.terms = kMostAtOnce;
+    blocks.terms = divide_up(terms, kTileTerms) * kTileTerms;
     blocks.rows = std::max(kSide, divide_up(divide_up(m, 2 * threads), kStrip) * kStrip);
   }
   const auto pieces = [&] { return divide_up(m, blocks.rows) * divide_up(n, blocks.columns); };
@@ -256,13 +188,13 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t terms) {
 }
 
 template <class Out>
-ATTUNE_AMX void multiply_piece(const Product<Out>& p, const Piece& piece, int64_t block) {
+ATTUNE_AMX_AVX512 void multiply_piece(const Product<Out>& p, const Piece& piece, int64_t block) {
   const bool at_once = p.a.terms <= block;
   const int64_t row_strips = divide_up(piece.rows, kStrip), column_strips = divide_up(piece.columns, kStrip);
   const auto of_a = buffer_for<bfloat16>(std::min(row_strips, kStripsOfRows) * kStrip * block);
   const auto of_b = buffer_for<bfloat16>(column_strips * kStrip * block);
   const auto of_c = buffer_for<float>((at_once ? 1 : row_strips * column_strips) * kStripNumbers);
-  _tile_loadconfig(&kWholeTiles);
+  const AmxTiles whole_tiles(true);
   for (int64_t term = 0; term < p.a.terms; term += block) {
     const bool last = term + block >= p.a.terms;
     const LaidOut a{static_cast<bfloat16*>(of_a->data()), divide_up(std::min(block, p.a.terms - term), kTileTerms)};
@@ -273,13 +205,12 @@ ATTUNE_AMX void multiply_piece(const Product<Out>& p, const Piece& piece, int64_
       const int64_t row = piece.row + i * kStrip, rows = piece.rows - i * kStrip;
       if (i % kStripsOfRows == 0) lay_out<Factor::first>(p.a, term, row, std::min(rows, kStripsOfRows * kStrip), a);
       for (int64_t j = 0; j < column_strips; ++j) {
-        multiply_strips(a.strip(i % kStripsOfRows), b.strip(j), a.tiles, term > 0, sums);
+        multiply_tiles<true, true>(a.strip(i % kStripsOfRows), b.strip(j), a.tiles, term > 0, sums, kStrip);
         if (last) finish(p, sums, row, piece.column + j * kStrip);
         if (!at_once) sums += kStripNumbers;
       }
     }
   }
-  _tile_release();
 }
 
 template <class Out>
@@ -301,12 +232,6 @@ void multiply(const Product<Out>& product) {
 
 }  // namespace
 
-bool has_amx_bfloat16() {
-  constexpr unsigned kBfloat16 = 1u << 22;
-  static const bool found = has_amx(kBfloat16);
-  return found;
-}
-
 template <class Out>
 void amx_matmul(const bfloat16* a, const bfloat16* b, const float* bias, Out* c, const MatmulShape& shape) {
   multiply<Out>({.a = {a, shape.k, shape.m, shape.transpose_a},
@@ -324,10 +249,6 @@ void amx_matmul(const bfloat16* a, const bfloat16* b, const float* bias, Out* c,
 #include <stdexcept>
 
 namespace attune::cpu {
-
-bool has_amx_bfloat16() {
-  return false;
-}
 
 template <class Out>
 void amx_matmul(const bfloat16*, const bfloat16*, const float*, Out*, const MatmulShape&) {

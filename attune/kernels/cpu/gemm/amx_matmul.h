@@ -5,9 +5,6 @@
 
 namespace attune::cpu {
 
-/// Whether the processor multiplies tiles of bfloat16 (AMX) and the system saves them.
-bool has_amx_bfloat16();
-
 /// c = activation(a b + bias), or c += of it, as `shape` says, of bfloat16 with sums in float32, in tiles of AMX. Out
 /// is float or bfloat16; `bias` may be null; k > 0. The terms of a sum have the same order whatever the number of
 /// threads. Needs has_amx_bfloat16().

@@ -6,6 +6,7 @@
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16.h"
+#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
 #include "attune/kernels/cpu/gemm/amx_matmul.h"
 #include "attune/kernels/cpu/gemm/matmul_shape.h"
 #include "attune/kernels/cpu/gemm/onednn_matmul.h"

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
 
 #define ATTUNE_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
@@ -24,12 +25,6 @@ bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__builtin_cpu_supports("avx512f") || __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return false;
   return (a & 1u << 5) != 0;
-}
-
-bool has_tiles() {
-  constexpr unsigned kBfloat16 = 1u << 22;
-  static const bool found = has_amx(kBfloat16);
-  return found;
 }
 
 ATTUNE_AVX512_BF16 inline void store(const PanelBlock& b, int64_t row, int64_t panel, __m512 value) {
@@ -178,7 +173,7 @@ bool has_bfloat16_block() {
 }
 
 void bfloat16_block(const Bfloat16Rows& x, const PanelBlock& block) {
-  block.weight.in % kTileInputs == 0 && has_tiles() ? with_tiles(x, block) : with_vectors(x, block);
+  block.weight.in % kTileInputs == 0 && has_amx_bfloat16() ? with_tiles(x, block) : with_vectors(x, block);
 }
 
 }  // namespace attune::cpu

@@ -1,0 +1,56 @@
+#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
+
+#if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
+
+#include "attune/kernels/cpu/gemm/amx_bfloat16_inl.h"
+
+namespace attune::cpu {
+namespace {
+
+bool has_vectors() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool wide =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  return wide && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 5) != 0;
+}
+
+ATTUNE_AMX_AVX512 void load_configuration() {
+  _tile_loadconfig(&kWholeTiles);
+}
+
+ATTUNE_AMX_AVX512 void release() {
+  _tile_release();
+}
+
+}  // namespace
+
+bool has_amx_bfloat16() {
+  constexpr unsigned kBfloat16 = 1u << 22;
+  static const bool found = has_vectors() && has_amx(kBfloat16);
+  return found;
+}
+
+AmxTiles::AmxTiles(bool wanted) : wanted_(wanted) {
+  if (wanted_) load_configuration();
+}
+
+AmxTiles::~AmxTiles() {
+  if (wanted_) release();
+}
+
+}  // namespace attune::cpu
+
+#else
+
+namespace attune::cpu {
+
+bool has_amx_bfloat16() {
+  return false;
+}
+
+AmxTiles::AmxTiles(bool wanted) : wanted_(wanted) {}
+AmxTiles::~AmxTiles() = default;
+
+}  // namespace attune::cpu
+
+#endif

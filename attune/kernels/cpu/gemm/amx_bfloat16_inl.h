@@ -1,0 +1,92 @@
+#pragma once
+// Tiles of bfloat16 for AMX. x86-64 on Linux alone.
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "attune/kernels/cpu/gemm/amx_tiles.h"
+#include "attune/tensor/dtype.h"
+
+#define ATTUNE_AMX_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")))
+
+namespace attune::cpu {
+
+constexpr int64_t kTileTerms = kTileBytes / static_cast<int64_t>(sizeof(bfloat16));  // of each sum, in a tile's row
+constexpr int64_t kTileNumbers = kTileRows * kTileTerms;
+
+/// The smallest so many bits of 32.
+inline __mmask32 first_bits(int64_t count) {
+  return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, 32)) - 1);
+}
+
+/// Turns 16 rows of 16 numbers of 32 bits: pairs of terms of 16 columns become 32 terms of 16 rows, and the other way
+/// round.
+ATTUNE_AMX_AVX512 inline void turn(__m512i (&r)[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  // r[4 g + j] has, of rows 4 g to 4 g + 3, the columns j, 4 + j, 8 + j and 12 + j.
+  for (int j = 0; j < 4; ++j) {
+    t[j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88);
+    t[4 + j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
+    t[8 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88);
+    t[12 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xdd);
+  }
+  for (int j = 0; j < 4; ++j) {
+    r[j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0x88);
+    r[8 + j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0xdd);
+    r[4 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0x88);
+    r[12 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0xdd);
+  }
+}
+
+/// c = or += a b of one or two tiles of rows by one or two of columns, with so many tiles of terms; rows of c are
+/// `width` apart. What was laid out is in memory: GCC 12 does not know that a tile's load reads it.
+template <bool kTwoOfRows, bool kTwoOfColumns>
+ATTUNE_AMX_AVX512 inline void multiply_tiles(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
+                                             float* c, int64_t width) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const int64_t bytes = width * static_cast<int64_t>(sizeof(float)), half = tiles * kTileNumbers;
+  float* const below = c + kTileRows * width;
+  if (accumulate) {
+    _tile_loadd(0, c, bytes);
+    if constexpr (kTwoOfColumns) _tile_loadd(1, c + kTileRows, bytes);
+    if constexpr (kTwoOfRows) _tile_loadd(2, below, bytes);
+    if constexpr (kTwoOfRows && kTwoOfColumns) _tile_loadd(3, below + kTileRows, bytes);
+  } else {
+    _tile_zero(0);
+    if constexpr (kTwoOfColumns) _tile_zero(1);
+    if constexpr (kTwoOfRows) _tile_zero(2);
+    if constexpr (kTwoOfRows && kTwoOfColumns) _tile_zero(3);
+  }
+  for (int64_t k = 0; k < half; k += kTileNumbers) {
+    _tile_loadd(4, a + k, kTileBytes);
+    _tile_loadd(6, b + k, kTileBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kTwoOfColumns) {
+      _tile_loadd(7, b + half + k, kTileBytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kTwoOfRows) {
+      _tile_loadd(5, a + half + k, kTileBytes);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    if constexpr (kTwoOfRows && kTwoOfColumns) _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, c, bytes);
+  if constexpr (kTwoOfColumns) _tile_stored(1, c + kTileRows, bytes);
+  if constexpr (kTwoOfRows) _tile_stored(2, below, bytes);
+  if constexpr (kTwoOfRows && kTwoOfColumns) _tile_stored(3, below + kTileRows, bytes);
+}
+
+}  // namespace attune::cpu

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace attune::cpu {
+
+/// c [m, n] = or += a [m, k] b [k, n] of float32 numbers that lie in cache. Element (i, p) of a stands at a[i * a_row +
+/// p * a_column], one of which is 1; rows of b are b_row apart; rows of c lie one after another. Up to the next
+/// multiple of 16, rows of c behind m are read and overwritten, and where a_row is 1, a is read there, too.
+struct TileProduct {
+  const float* a;
+  int64_t a_row, a_column;
+  const float* b;
+  int64_t b_row;
+  float* c;
+  int64_t m, n, k;
+  bool accumulate;
+};
+
+/// The largest m, and the largest k and n of which the other is at most 64.
+constexpr int64_t kMostTileRows = 64, kMostTileWidth = 256;
+
+/// The product, in tiles of AMX: a and b are rounded to bfloat16, sums are float32. n is a multiple of 16. Needs an
+/// AmxTiles of the calling thread.
+void amx_tile_product(const TileProduct& product);
+
+}  // namespace attune::cpu
