@@ -19,7 +19,7 @@ using Ids = std::vector<int32_t>;
 using Kind = SentencePieceOptions::Kind;
 using ::testing::HasSubstr;
 
-std::unique_ptr<SentencePieceTokenizer> trained(Kind kind) {
+std::unique_ptr<SentencePieceTokenizer> trained_tokenizer(Kind kind) {
   return train_sentence_piece(sentence_piece_text(), {.kind = kind, .vocab_size = 100});
 }
 
@@ -27,7 +27,7 @@ class SubwordSamplerKinds : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(, SubwordSamplerKinds, testing::Values(Kind::unigram, Kind::bpe));
 
 TEST_P(SubwordSamplerKinds, KeepsTheText) {
-  const auto tokenizer = trained(GetParam());
+  const auto tokenizer = trained_tokenizer(GetParam());
   const SubwordSampler sampler(*tokenizer, 0.3);
   int64_t changed = 0;
   for (const std::string& sentence : sentence_piece_text()) {
@@ -44,7 +44,7 @@ TEST_P(SubwordSamplerKinds, KeepsTheText) {
 }
 
 TEST_P(SubwordSamplerKinds, WithoutChanceIsTheBestSegmentation) {
-  const auto tokenizer = trained(GetParam());
+  const auto tokenizer = trained_tokenizer(GetParam());
   const SubwordSampler sampler(*tokenizer, GetParam() == Kind::bpe ? 0 : 1e4);
   for (const std::string& sentence : sentence_piece_text()) {
     const Ids ids = tokenizer->encode(sentence);
@@ -54,7 +54,7 @@ TEST_P(SubwordSamplerKinds, WithoutChanceIsTheBestSegmentation) {
 }
 
 TEST_P(SubwordSamplerKinds, LeavesOtherTokensWhereTheyAre) {
-  const auto tokenizer = trained(GetParam());
+  const auto tokenizer = trained_tokenizer(GetParam());
   const SubwordSampler sampler(*tokenizer, 0.3);
   Ids ids = {tokenizer->bos_id()};
   for (const char* part : {"Zwei Hunde", "the city"}) {
@@ -85,7 +85,7 @@ void enumerate(const sentencepiece::SentencePieceProcessor& processor, const std
 }
 
 TEST(SubwordSampler, DrawsUnigramSegmentationsByTheirProbability) {
-  const auto tokenizer = trained(Kind::unigram);
+  const auto tokenizer = trained_tokenizer(Kind::unigram);
   sentencepiece::SentencePieceProcessor processor;
   ASSERT_TRUE(processor.LoadFromSerializedProto(tokenizer->model()).ok());
   for (const double alpha : {0.2, 1.0}) {
@@ -106,7 +106,7 @@ TEST(SubwordSampler, DrawsUnigramSegmentationsByTheirProbability) {
 }
 
 TEST(SubwordSampler, LeavesOutMerges) {
-  const auto tokenizer = trained(Kind::bpe);
+  const auto tokenizer = trained_tokenizer(Kind::bpe);
   const auto length = [&](double alpha) {
     size_t sum = 0;
     Random random(1);

@@ -127,8 +127,8 @@ TEST(ChooseConfig, IsTheMeasuredRecipeAtItsSize) {
   EXPECT_EQ(translation.model.heads, 4);
   EXPECT_EQ(translation.model.layers, 4);
   EXPECT_EQ(translation.model.d_ff, 256);
-  EXPECT_NEAR(translation.model.dropout, 0.2, 0.02);
-  EXPECT_NEAR(static_cast<double>(translation.train.steps), 5000, 1000);
+  EXPECT_NEAR(translation.model.dropout, 0.3, 0.02);
+  EXPECT_NEAR(static_cast<double>(translation.train.steps), 10000, 1500);
   EXPECT_NEAR(static_cast<double>(translation.train.batch_tokens), 2500, 200);
   // Tiny Shakespeare.
   TextMeasures play = text_of(Architecture::decoder_lm, 200'000);

@@ -3,6 +3,7 @@
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 
 #include "attune/kernels/cpu/gemm/amx_bfloat16_inl.h"
+#include "attune/kernels/cpu/gemm/onednn_matmul.h"
 
 namespace attune::cpu {
 namespace {
@@ -26,7 +27,7 @@ ATTUNE_AMX_AVX512 void release() {
 
 bool has_amx_bfloat16() {
   constexpr unsigned kBfloat16 = 1u << 22;
-  static const bool found = has_vectors() && has_amx(kBfloat16);
+  static const bool found = has_vectors() && has_amx(kBfloat16) && onednn_allows_amx();
   return found;
 }
 

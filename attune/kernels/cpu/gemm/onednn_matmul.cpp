@@ -377,6 +377,11 @@ bool has_onednn_bfloat16() {
   return found;
 }
 
+bool onednn_allows_amx() {
+  static const bool found = has_instructions(dnnl::cpu_isa::avx512_core_amx);
+  return found;
+}
+
 void onednn_matmul(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
                    const MatmulShape& shape) {
   const ProductForm form{.shape = shape, .with_bias = bias != nullptr, .types = types};

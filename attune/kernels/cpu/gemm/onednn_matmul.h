@@ -15,6 +15,8 @@ bool has_onednn_float32();
 /// Whether products of bfloat16 are oneDNN's: where the processor has instructions for them. Without, oneDNN would form
 /// one number at a time.
 bool has_onednn_bfloat16();
+/// Whether products may use AMX: unless ONEDNN_MAX_CPU_ISA is set to less, which then holds for our own products, too.
+bool onednn_allows_amx();
 
 /// c = activation(a b + bias), or c += of it, as `shape` says; `bias` may be null. All sizes are at least 1. oneDNN
 /// works with one thread on pieces of rows that depend on the shape alone, so the result does not depend on the number

@@ -14,6 +14,10 @@ bool has_onednn_bfloat16() {
   return false;
 }
 
+bool onednn_allows_amx() {
+  return true;
+}
+
 void onednn_matmul(ProductTypes, const void*, const void*, const float*, void*, const MatmulShape&) {
   throw std::logic_error("a product of oneDNN in a build without it");
 }
