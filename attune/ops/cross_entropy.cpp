@@ -113,13 +113,6 @@ struct LinearInputs {
   Tensor x, weight, bias;
 };
 
-// The shape of x with another number of rows.
-Shape shape_with_rows(const Tensor& x, int64_t rows) {
-  std::vector<int64_t> sizes(x.shape().begin(), x.shape().end());
-  sizes[0] = rows;
-  return Shape{std::span<const int64_t>(sizes)};
-}
-
 // The inputs and the gradient of the logits in the type of the products, and the logits of a piece.
 struct Pieces {
   Tensor x, weight, bias;
@@ -142,15 +135,15 @@ Pieces make_pieces(const LinearInputs& in, int64_t rows, bool with_gradient) {
           .d_logits = with_gradient ? Tensor::empty({rows, columns}, {DType::bf16, x.device()}) : Tensor{}};
 }
 
-// d_x, d_weight, d_bias; undefined where none is needed. d_weight and d_bias have the rows of the padded weight. The
-// pieces write every element; the first piece sets d_weight and d_bias, the others add to them.
-Gradients make_gradients(const LinearInputs& in, int64_t padded_rows, bool recording) {
-  const auto made = [&](const Tensor& input, int64_t rows) {
+// d_x, d_weight, d_bias, in the shapes of the pieces' inputs; undefined where none is needed. The pieces write every
+// element; the first piece sets d_weight and d_bias, the others add to them.
+Gradients make_gradients(const LinearInputs& in, const Pieces& pieces, bool recording) {
+  const auto made = [&](const Tensor& input, const Tensor& padded) {
     if (!recording || !input.defined() || !requires_gradient(input)) return Tensor{};
-    const Tensor gradient = Tensor::empty(shape_with_rows(input, rows), {input.dtype(), input.device()});
+    const Tensor gradient = Tensor::empty(padded.shape(), {input.dtype(), input.device()});
     return in.x.size(0) == 0 ? Tensor::zeros_like(gradient) : gradient;
   };
-  return {made(in.x, in.x.size(0)), made(in.weight, padded_rows), made(in.bias, padded_rows)};
+  return {made(in.x, pieces.x), made(in.weight, pieces.weight), made(in.bias, pieces.bias)};
 }
 
 // The gradients without the padding.
@@ -248,7 +241,7 @@ CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t co
   const int64_t step = piece_rows(n, vocabulary, {x.dtype(), x.device()});
   const bool recording = is_recording({x, weight, bias});
   const Pieces pieces = make_pieces(in, step, recording);
-  const Gradients padded_gradients = make_gradients(in, pieces.weight.size(0), recording);
+  const Gradients padded_gradients = make_gradients(in, pieces, recording);
   const Tensor all_labels = labels.on(x.device());
   const Tensor results = empty_results(n, x.device()), totals = empty_results(1, x.device());
   dispatch(x.device(), [&](auto device) {

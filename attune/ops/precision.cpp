@@ -27,6 +27,13 @@ struct Bfloat16Copies {
 
 namespace {
 
+// The shape of x with another number of rows.
+Shape shape_with_rows(const Tensor& x, int64_t rows) {
+  std::vector<int64_t> sizes(x.shape().begin(), x.shape().end());
+  sizes[0] = rows;
+  return Shape{std::span<const int64_t>(sizes)};
+}
+
 Tensor in_type(const Tensor& x, DType type) {
   if (x.dtype() == type) return x.detach();
   return type == DType::bf16 ? to_bfloat16(x) : to_float32(x);
@@ -75,9 +82,9 @@ Tensor for_sums(const Tensor& x) {
 
 Tensor stacked(std::span<const Tensor> parameters, DType type) {
   if (const Tensor joined = Tensor::joined(parameters); joined.defined()) return in_type(joined, type);
-  std::vector<int64_t> sizes(parameters[0].shape().begin(), parameters[0].shape().end());
-  for (const Tensor& parameter : parameters.subspan(1)) sizes[0] += parameter.size(0);
-  const Tensor all = Tensor::empty(Shape{std::span<const int64_t>(sizes)}, {type, parameters[0].device()});
+  int64_t rows = 0;
+  for (const Tensor& parameter : parameters) rows += parameter.size(0);
+  const Tensor all = Tensor::empty(shape_with_rows(parameters[0], rows), {type, parameters[0].device()});
   int64_t row = 0;
   for (const Tensor& parameter : parameters) {
     all.rows(row, row + parameter.size(0)).copy_from(in_type(parameter, type));
@@ -88,9 +95,7 @@ Tensor stacked(std::span<const Tensor> parameters, DType type) {
 
 Tensor with_rows(const Tensor& x, int64_t least_rows) {
   if (!x.defined() || x.size(0) >= least_rows) return x;
-  std::vector<int64_t> sizes(x.shape().begin(), x.shape().end());
-  sizes[0] = least_rows;
-  const Tensor y = Tensor::empty(Shape{std::span<const int64_t>(sizes)}, {x.dtype(), x.device()});
+  const Tensor y = Tensor::empty(shape_with_rows(x, least_rows), {x.dtype(), x.device()});
   const Tensor rest = y.rows(x.size(0), least_rows);
   y.rows(0, x.size(0)).copy_from(x.detach());
   dispatch(x.device(), [&](auto device) { zero(device, rest); });

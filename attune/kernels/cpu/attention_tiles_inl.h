@@ -38,12 +38,12 @@ struct KeyTile {
   int64_t first, count, padded;
 };
 
-// SmallMatmul() of at most 64 rows; with `amx`, in bfloat16.
+// SmallMatmul() of at most 64 rows; in bfloat16 where the tiles of AMX are wanted.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void Multiply(D d, bool amx, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
+HWY_INLINE void Multiply(D d, const cpu::AmxTiles& amx, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
   if constexpr (std::is_same_v<T, float>) {
     static_assert(kTile <= cpu::kMostTileRows);
-    if (amx) {
+    if (amx.wanted()) {
       return cpu::amx_tile_product({.a = a.data,
                                     .a_row = a.row,
                                     .a_column = a.column,
@@ -68,7 +68,6 @@ class TileForward {
       : arguments_(arguments),
         lanes_(lanes),
         amx_(arguments.in.amx && lanes % 16 == 0),
-        tiles_of_amx_(amx_),
         dvp_(RoundUp(arguments.in.d_v, lanes)),
         scratch_(kTile * (arguments.in.d_k + dvp_ + kTile) +
                  kTilesOfPart * (kTile * (arguments.in.d_k + dvp_ + 2) + 64)) {
@@ -182,8 +181,7 @@ class TileForward {
 
   const AttentionForward<T>& arguments_;
   const int64_t lanes_;
-  const bool amx_;
-  const cpu::AmxTiles tiles_of_amx_;
+  const cpu::AmxTiles amx_;
   const int64_t dvp_;
   Scratch<T> scratch_;
   T *keys_t_, *values_, *scores_;
@@ -199,7 +197,6 @@ class TileBackward {
       : arguments_(arguments),
         lanes_(lanes),
         amx_(arguments.in.amx && lanes % 16 == 0),
-        tiles_of_amx_(amx_),
         dkp_(RoundUp(arguments.in.d_k, lanes)),
         dvp_(RoundUp(arguments.in.d_v, lanes)),
         scratch_(kTile * (5 * dkp_ + 3 * dvp_ + 2 * kTile) + 1024) {
@@ -298,8 +295,7 @@ class TileBackward {
 
   const AttentionBackward<T>& arguments_;
   const int64_t lanes_;
-  const bool amx_;
-  const cpu::AmxTiles tiles_of_amx_;
+  const cpu::AmxTiles amx_;
   const int64_t dkp_, dvp_;
   Scratch<T> scratch_;
   T *q_, *keys_, *keys_t_, *dq_, *dk_, *d_out_, *values_t_, *dv_, *weights_, *d_scores_;

@@ -8,13 +8,6 @@
 namespace attune::cpu {
 namespace {
 
-bool has_vectors() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool wide =
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  return wide && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 5) != 0;
-}
-
 ATTUNE_AMX_AVX512 void load_configuration() {
   _tile_loadconfig(&kWholeTiles);
 }
@@ -25,9 +18,16 @@ ATTUNE_AMX_AVX512 void release() {
 
 }  // namespace
 
+bool has_avx512_bfloat16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool wide =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  return wide && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 5) != 0;
+}
+
 bool has_amx_bfloat16() {
   constexpr unsigned kBfloat16 = 1u << 22;
-  static const bool found = has_vectors() && has_amx(kBfloat16) && onednn_allows_amx();
+  static const bool found = has_avx512_bfloat16() && has_amx(kBfloat16) && onednn_allows_amx();
   return found;
 }
 
@@ -44,6 +44,10 @@ AmxTiles::~AmxTiles() {
 #else
 
 namespace attune::cpu {
+
+bool has_avx512_bfloat16() {
+  return false;
+}
 
 bool has_amx_bfloat16() {
   return false;

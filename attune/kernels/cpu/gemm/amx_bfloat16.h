@@ -3,6 +3,9 @@
 
 namespace attune::cpu {
 
+/// Whether the processor has AVX-512 with bfloat16, and the system saves its vectors.
+bool has_avx512_bfloat16();
+
 /// Whether the processor has AMX's products of bfloat16 and the vectors that lay tiles out, and the system saves them.
 bool has_amx_bfloat16();
 
@@ -14,9 +17,10 @@ class AmxTiles {
   ~AmxTiles();
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
+  bool wanted() const { return wanted_; }
 
  private:
-  [[maybe_unused]] bool wanted_;
+  bool wanted_;
 };
 
 }  // namespace attune::cpu

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
@@ -19,6 +20,21 @@ constexpr int64_t kTileNumbers = kTileRows * kTileTerms;
 /// The smallest so many bits of 32.
 inline __mmask32 first_bits(int64_t count) {
   return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, 32)) - 1);
+}
+
+/// Where the numbers of two lists of kCount stand, taken from one and the other in turn.
+template <uint16_t kCount>
+alignas(64) constexpr std::array<uint16_t, 2 * kCount> kInTurn = [] {
+  std::array<uint16_t, 2 * kCount> places{};
+  for (uint16_t i = 0; i < kCount; ++i) {
+    places[2 * i] = i;
+    places[2 * i + 1] = static_cast<uint16_t>(kCount + i);
+  }
+  return places;
+}();
+
+ATTUNE_AMX_AVX512 inline void store_tile(const __m512i (&rows)[16], bfloat16* to) {
+  for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kTileTerms, rows[i]);
 }
 
 /// Turns 16 rows of 16 numbers of 32 bits: pairs of terms of 16 columns become 32 terms of 16 rows, and the other way

@@ -5,7 +5,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -46,23 +45,16 @@ struct Source {
 // column side by side. `low` is of 16 columns, `high` of the next.
 ATTUNE_AMX_AVX512 inline void load_pairs(const Source& from, int64_t term, int64_t column, __m512i (&low)[16],
                                          __m512i (&high)[16]) {
-  alignas(64) static constexpr std::array<uint16_t, 64> kSides = [] {
-    std::array<uint16_t, 64> sides{};
-    for (uint16_t i = 0; i < 32; ++i) {
-      sides[2 * i] = i;
-      sides[2 * i + 1] = static_cast<uint16_t>(32 + i);
-    }
-    return sides;
-  }();
-  const __m512i low_sides = _mm512_load_si512(kSides.data()), high_sides = _mm512_load_si512(kSides.data() + 32);
+  const __m512i low_places = _mm512_load_si512(kInTurn<32>.data());
+  const __m512i high_places = _mm512_load_si512(kInTurn<32>.data() + 32);
   const __mmask32 there = first_bits(from.count - column);
   const bfloat16* const data = from.data + term * from.count + column;
   for (int64_t i = 0; i < 16; ++i) {
     const bfloat16* const at = data + 2 * i * from.count;
     const __m512i even = _mm512_maskz_loadu_epi16(term + 2 * i < from.terms ? there : 0, at);
     const __m512i odd = _mm512_maskz_loadu_epi16(term + 2 * i + 1 < from.terms ? there : 0, at + from.count);
-    low[i] = _mm512_permutex2var_epi16(even, low_sides, odd);
-    high[i] = _mm512_permutex2var_epi16(even, high_sides, odd);
+    low[i] = _mm512_permutex2var_epi16(even, low_places, odd);
+    high[i] = _mm512_permutex2var_epi16(even, high_places, odd);
   }
 }
 
@@ -88,10 +80,8 @@ ATTUNE_AMX_AVX512 void lay_out_tiles(const Source& from, int64_t term, int64_t a
     turn(lower);
     turn(upper);
   }
-  for (int i = 0; i < 16; ++i) {
-    _mm512_store_si512(low + i * kTileTerms, lower[i]);
-    _mm512_store_si512(high + i * kTileTerms, upper[i]);
-  }
+  store_tile(lower, low);
+  store_tile(upper, high);
 }
 
 template <class Out>
@@ -171,8 +161,8 @@ struct Blocks {
 };
 
 // The sums of a piece of 512 rows and columns are 1 MiB, those of a block of terms are as large as its strips. Where
-// there is one block of terms, sums are not kept, and a piece has as many rows as give each thread two: its columns are
-// laid out once. The order of the terms depends on their number alone.
+// there is one block of terms, sums are not kept, and a piece has so many rows that each thread gets two pieces: its
+// columns are laid out once. The order of the terms depends on their number alone.
 Blocks blocks_of(int64_t m, int64_t n, int64_t terms) {
   constexpr int64_t kSide = 512;
   const int64_t threads = thread_count();

@@ -26,20 +26,12 @@ ATTUNE_AMX_AVX512 inline __m512i rounded(__m512 low, __m512 high) {
 
 // Row i of the result has the numbers 2i and 2i + 1 of 16 columns side by side, of `terms` rows that are `row` apart.
 ATTUNE_AMX_AVX512 inline void load_pairs(const float* from, int64_t row, int64_t terms, __m512i (&pairs)[16]) {
-  alignas(64) static constexpr std::array<uint16_t, 32> kSides = [] {
-    std::array<uint16_t, 32> sides{};
-    for (uint16_t i = 0; i < 16; ++i) {
-      sides[2 * i] = i;
-      sides[2 * i + 1] = static_cast<uint16_t>(16 + i);
-    }
-    return sides;
-  }();
-  const __m512i sides = _mm512_load_si512(kSides.data());
+  const __m512i places = _mm512_load_si512(kInTurn<16>.data());
   for (int64_t i = 0; i < 16; ++i) {
     const float* const at = from + 2 * i * row;
     const __m512 even = 2 * i < terms ? _mm512_loadu_ps(at) : _mm512_setzero_ps();
     const __m512 odd = 2 * i + 1 < terms ? _mm512_loadu_ps(at + row) : _mm512_setzero_ps();
-    pairs[i] = _mm512_permutexvar_epi16(sides, rounded(even, odd));
+    pairs[i] = _mm512_permutexvar_epi16(places, rounded(even, odd));
   }
 }
 
@@ -55,10 +47,6 @@ ATTUNE_AMX_AVX512 inline void load_rows(const float* from, int64_t row, int64_t 
   }
 }
 
-ATTUNE_AMX_AVX512 inline void store(const __m512i (&values)[16], bfloat16* to) {
-  for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kTileTerms, values[i]);
-}
-
 // Tiles of a by rows, of b by columns, each with its terms one after another.
 ATTUNE_AMX_AVX512 void lay_out(const TileProduct& p, int64_t tiles, bfloat16* a, bfloat16* b) {
   __m512i values[16];
@@ -72,14 +60,14 @@ ATTUNE_AMX_AVX512 void lay_out(const TileProduct& p, int64_t tiles, bfloat16* a,
         load_pairs(from, p.a_column, p.k - term, values);
         turn(values);
       }
-      store(values, a);
+      store_tile(values, a);
     }
   }
   for (int64_t j = 0; j < p.n; j += kTileRows) {
     for (int64_t t = 0; t < tiles; ++t, b += kTileNumbers) {
       const int64_t term = t * kTileTerms;
       load_pairs(p.b + term * p.b_row + j, p.b_row, p.k - term, values);
-      store(values, b);
+      store_tile(values, b);
     }
   }
 }

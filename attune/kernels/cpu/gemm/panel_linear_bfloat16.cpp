@@ -2,7 +2,6 @@
 
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 
-#include <cpuid.h>
 #include <hwy/targets.h>
 #include <immintrin.h>
 
@@ -20,12 +19,6 @@ namespace {
 
 constexpr int64_t kAhead = 16 * kPanelRow;  // bytes, of a prefetch
 constexpr int64_t kTileInputs = 32;
-
-bool has_instructions() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__builtin_cpu_supports("avx512f") || __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return false;
-  return (a & 1u << 5) != 0;
-}
 
 ATTUNE_AVX512_BF16 inline void store(const PanelBlock& b, int64_t row, int64_t panel, __m512 value) {
   const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);
@@ -168,7 +161,7 @@ ATTUNE_AMX_BF16 void with_tiles(const Bfloat16Rows& x, const PanelBlock& b) {
 }  // namespace
 
 bool has_bfloat16_block() {
-  static const bool found = has_instructions();
+  static const bool found = has_avx512_bfloat16();
   return found && (hwy::SupportedTargets() & HWY_AVX3) != 0;
 }
 
