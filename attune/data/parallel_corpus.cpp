@@ -77,9 +77,10 @@ std::optional<std::vector<TokenLink>> links_of(const TextPair& pair, const Paral
 
 // How many tokens the model reads before the text; nothing where the text is not there as a whole.
 std::optional<int32_t> tokens_before(const std::vector<int32_t>& text, const std::vector<int32_t>& read) {
-  const auto found = std::ranges::search(read, text);
-  if (found.empty() && !text.empty()) return std::nullopt;
-  return static_cast<int32_t>(found.begin() - read.begin());
+  // Clang 14 does not compile std::ranges::search().
+  const auto found = std::search(read.begin(), read.end(), text.begin(), text.end());
+  if (found == read.end() && !text.empty()) return std::nullopt;
+  return static_cast<int32_t>(found - read.begin());
 }
 
 // The links of a pair, between the tokens that the model reads.

@@ -148,7 +148,7 @@ TEST(ColumnSums, EqualAPlainLoopWhateverTheThreadsAndTargets) {
       const Tensor expected = Tensor::full({columns}, 1.0, {.dtype = DType::f64});
       for (int64_t i = 0; i < rows * columns; ++i) expected.data<double>()[i % columns] += x.data<double>()[i];
       const Tensor x32 = x.to(DType::f32);
-      const auto [one, two] = with_one_and_two_threads([&, rows = rows, columns = columns] {
+      const auto [one, two] = with_one_and_two_threads([&, columns = columns] {
         const Tensor out = Tensor::full({columns}, 1.0);
         column_sums(Cpu{}, x32, out, true);
         return out;

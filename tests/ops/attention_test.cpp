@@ -162,7 +162,7 @@ std::vector<std::pair<const char*, Problem>> long_problems(DType dtype) {
 TEST(Attention, LongSequencesOnEveryTarget) {
   for (auto& [name, p] : long_problems(DType::f32)) {
     const Tensor expected = reference(p);
-    for_each_target([&](const std::string& target) {
+    for_each_target([&, &name = name, &p = p](const std::string& target) {
       EXPECT_LT(relative_error(attention(p.q, p.k, p.v, p.options).to(DType::f64), expected), 2e-6)
           << name << " on " << target;
     });

@@ -19,10 +19,10 @@ void check_job(const CandidateJob& job) {
   if (room.size() < static_cast<size_t>(std::min(query.count, row.size)) + wanted)
     fail<ShapeError>("top_candidates: room for {} candidates of {} and {} that are wanted", room.size(), query.count,
                      wanted);
-  const auto check_tokens = [&](std::string_view kind, std::span<const int32_t> tokens) {
+  const auto check_tokens = [&, size = row.size](std::string_view kind, std::span<const int32_t> tokens) {
     for (const int32_t token : tokens)
-      if (token < 0 || token >= row.size)
-        fail<ShapeError>("top_candidates: needs {} tokens in [0, {}), found {}", kind, row.size, token);
+      if (token < 0 || token >= size)
+        fail<ShapeError>("top_candidates: needs {} tokens in [0, {}), found {}", kind, size, token);
   };
   if (query.rules != nullptr) check_tokens("wanted", query.rules->wanted);
   check_tokens("penalized", query.penalized);
