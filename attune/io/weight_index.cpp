@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <regex>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -111,6 +113,17 @@ class WeightMapHandler {
   bool found_ = false;
 };
 
+// The number of shards that the name of a shard says, five digits; none where the name is no shard's.
+std::optional<std::string> shard_total(const std::string& name, const std::string& stem, const std::string& extension) {
+  constexpr std::string_view kForm = "-00000-of-00000.";
+  if (!name.starts_with(stem) || !name.ends_with(extension)) return std::nullopt;
+  if (name.size() != stem.size() + kForm.size() + extension.size()) return std::nullopt;
+  const auto has_form = [](char c, char form) { return form == '0' ? c >= '0' && c <= '9' : c == form; };
+  const std::string numbers = name.substr(stem.size(), kForm.size());
+  if (!std::ranges::equal(numbers, kForm, has_form)) return std::nullopt;
+  return numbers.substr(kForm.rfind("00000"), 5);
+}
+
 }  // namespace
 
 std::map<std::string, std::string> read_weight_map(const std::filesystem::path& index) {
@@ -123,13 +136,10 @@ std::map<std::string, std::string> read_weight_map(const std::filesystem::path& 
 
 std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder, const std::string& stem,
                                                const std::string& extension) {
-  const std::regex pattern(stem + R"(-(\d{5})-of-(\d{5})\.)" + extension);
   std::set<std::string> totals;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    std::smatch match;
-    if (std::regex_match(name, match, pattern)) totals.insert(match[2].str());
+    if (auto total = shard_total(entry->path().filename().string(), stem, extension)) totals.insert(*std::move(total));
   }
   if (totals.empty()) return {};
   if (totals.size() > 1)

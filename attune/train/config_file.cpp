@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "attune/base/fail.h"
@@ -55,6 +56,16 @@ constexpr std::pair<const char*, const char*> kForeignKeys[] = {
     {"bf16", "the key is train.precision"},
 };
 
+// Every key of a run of this architecture, section by section, also those that only others use.
+const Json& keys_of(Architecture architecture) {
+  static const auto all = [] {
+    std::map<Architecture, Json> keys;
+    for (const auto& [one, name] : EnumNames<Architecture>::values) keys[one] = write_fields(default_config(one));
+    return keys;
+  }();
+  return all.at(architecture);
+}
+
 // Where a key stands that its section does not have; "": nowhere.
 std::string place_of(const std::string& key, const RunConfig& config) {
   for (const auto& [name, advice] : kForeignKeys)
@@ -64,21 +75,22 @@ std::string place_of(const std::string& key, const RunConfig& config) {
     if (keys.contains(key)) return fmt::format("the key is {}.{}", section, key);
   std::vector<std::string> owners;
   for (const auto& [architecture, name] : EnumNames<Architecture>::values)
-    if (write_fields(default_config(architecture).model).contains(key)) owners.emplace_back(name);
+    if (keys_of(architecture).at("model").contains(key)) owners.emplace_back(name);
   if (owners.empty()) return "";
   return fmt::format("architecture = \"{}\" does not have it, but {}", enum_name(config.model.architecture),
                      fmt::join(owners, ", "));
 }
 
-// Says more of an unknown key than its own section can.
+// Says more of the first unknown key than its own section can.
 void refuse_misplaced(const Json& json, const RunConfig& defaults) {
-  const Json known = write_fields(defaults);
+  const Json& known = keys_of(defaults.model.architecture);
   for (const auto& [section, keys] : json.items()) {
     if (!keys.is_object() || !known.contains(section)) continue;
     for (const auto& [key, value] : keys.items()) {
       if (known.at(section).contains(key)) continue;
-      if (const std::string place = place_of(key, defaults); !place.empty())
-        fail<ConfigError>("{}: unknown key \"{}\": {}", section, key, place);
+      const std::string place = place_of(key, defaults);
+      if (place.empty()) return;
+      fail<ConfigError>("{}: unknown key \"{}\": {}", section, key, place);
     }
   }
 }
