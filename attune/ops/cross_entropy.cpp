@@ -97,7 +97,7 @@ Tensor empty_results(int64_t rows, const Device& device) {
 // memory. A GPU needs more rows to be busy, and has no cache that holds the weights.
 int64_t piece_rows(int64_t rows, int64_t vocabulary, const TensorOptions& options) {
   const bool on_gpu = options.device.kind() == Device::Kind::cuda;
-  const int64_t bytes = int64_t{on_gpu ? 1024 : 64} << 20, most = on_gpu ? 8192 : 512;
+  const int64_t bytes = int64_t{on_gpu ? 1024 : 128} << 20, most = on_gpu ? 8192 : 512;
   const int64_t fitting = bytes / std::max<int64_t>(1, vocabulary * static_cast<int64_t>(size_of(options.dtype)));
   return std::min(rows, std::clamp<int64_t>(fitting / 64 * 64, 256, most));
 }
