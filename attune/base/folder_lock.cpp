@@ -73,10 +73,21 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : path_(folder / kLo
   } while (!is_at(path_, file_.get()));
   if (const std::string there = beginning(file_.get()); !there.empty() && !there.starts_with(kOwner))
     fail<FileError>("{}: is no lock file: it has other text in it", path_.string());
+  lock_folder();
   const std::string text = fmt::format("{}{} on {}\n", kOwner, ::getpid(), host_name());
   if (::ftruncate(file_.get(), 0) != 0 ||
       ::pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
+}
+
+// Another process may have the folder whose run.lock somebody has removed: then the one that was made here goes too.
+void FolderLock::lock_folder() {
+  const std::filesystem::path folder = path_.parent_path();
+  folder_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_.is_open() || ::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  if (made_) remove();
+  fail<FileError>("{}: is in use by another process, whose {} was removed: a folder is for one run at a time",
+                  folder.string(), kLockFile);
 }
 
 void FolderLock::remove() {

@@ -10,7 +10,8 @@ namespace attune {
 inline constexpr const char* kLockFile = "run.lock";
 
 /// Keeps a folder for one process until it ends, however that ends: a lock (flock) on the file run.lock in it, which
-/// says who has it. On a file system that has no locks nothing is kept.
+/// says who has it, and one on the folder itself, which holds when somebody removes the file. On a file system that has
+/// no locks nothing is kept.
 class FolderLock {
  public:
   /// Throws FileError naming the process that has the folder, or the file when it cannot be written or has other text.
@@ -25,9 +26,10 @@ class FolderLock {
 
  private:
   bool open();
+  void lock_folder();
 
   std::filesystem::path path_;
-  Descriptor file_;
+  Descriptor file_, folder_;
   bool made_ = false;
 };
 

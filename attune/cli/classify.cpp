@@ -128,7 +128,7 @@ void add_classify(CLI::App& app) {
       "Output, one line for each input line, in the same order:\n"
       "  label<TAB>probability  With --top several of them, likeliest first\n"
       "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels unless --top says how many",
-      [c] { return until_stopped([&] { return classify(*c); }); });
+      [c] { return classify(*c); });
   add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");

@@ -114,54 +114,50 @@ RunConfig read_config(const PrepareCommand& c) {
 int prepare(const PrepareCommand& c) {
   const RunConfig config = read_config(c);
   catch_stop_signals();
-  return until_stopped([&] {
-    PreparedIndex index;
-    double seconds = 0;
-    {
-      ByteProgress progress("tok");
-      const auto show = [&](const PrepareProgress& p) {
-        progress.show(p.bytes, p.total_bytes, p.tokens,
-                      {{"tokens", format_count(static_cast<double>(p.tokens))}, {"shards", std::to_string(p.shards)}});
-      };
-      index = prepare_corpus(config, c.out, {.shard_tokens = c.shard_tokens, .progress = show});
-      seconds = progress.seconds();
-    }
-    if (const std::string note = vocabulary_note(config, index.source_vocab, index.target_vocab); !note.empty())
-      write_note(note);
-    if (c.json) {
-      Json json = to_json(c.out, index);
-      json["seconds"] = seconds;
-      print_json(json);
-    } else {
-      print(index);
-    }
-    return 0;
-  });
+  PreparedIndex index;
+  double seconds = 0;
+  {
+    ByteProgress progress("tok");
+    const auto show = [&](const PrepareProgress& p) {
+      progress.show(p.bytes, p.total_bytes, p.tokens,
+                    {{"tokens", format_count(static_cast<double>(p.tokens))}, {"shards", std::to_string(p.shards)}});
+    };
+    index = prepare_corpus(config, c.out, {.shard_tokens = c.shard_tokens, .progress = show});
+    seconds = progress.seconds();
+  }
+  if (const std::string note = vocabulary_note(config, index.source_vocab, index.target_vocab); !note.empty())
+    write_note(note);
+  if (c.json) {
+    Json json = to_json(c.out, index);
+    json["seconds"] = seconds;
+    print_json(json);
+  } else {
+    print(index);
+  }
+  return 0;
 }
 
 int info(const InfoCommand& c) {
   const PreparedIndex index = read_prepared_index(c.folder);
   open_prepared(c.folder, index);  // all files are there
   catch_stop_signals();
-  return until_stopped([&] {
-    if (c.verify) {
-      ByteProgress progress("B");
-      int64_t done = 0;
-      verify_prepared(c.folder, index, [&](int64_t bytes) {
-        done += bytes;
-        progress.show(done, index.bytes(), done, {});
-      });
-    }
-    if (c.json) {
-      Json json = to_json(c.folder, index);
-      if (c.verify) json["verified"] = true;
-      print_json(json);
-      return 0;
-    }
-    print(index);
-    if (c.verify) write_note("every file is as it was written");
+  if (c.verify) {
+    ByteProgress progress("B");
+    int64_t done = 0;
+    verify_prepared(c.folder, index, [&](int64_t bytes) {
+      done += bytes;
+      progress.show(done, index.bytes(), done, {});
+    });
+  }
+  if (c.json) {
+    Json json = to_json(c.folder, index);
+    if (c.verify) json["verified"] = true;
+    print_json(json);
     return 0;
-  });
+  }
+  print(index);
+  if (c.verify) write_note("every file is as it was written");
+  return 0;
 }
 
 void add_prepare(CLI::App& parent) {

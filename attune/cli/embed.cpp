@@ -120,7 +120,7 @@ void add_embed(CLI::App& app) {
       "Output, one line for each input line, in the same order: {\"text\", \"embedding\"}, and \"cut_tokens\"\n"
       "where the text is longer than the model reads; with --output NAME.npy a NumPy file of float32 [texts, "
       "dimension]",
-      [c] { return until_stopped([&] { return embed(*c); }); });
+      [c] { return embed(*c); });
   add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts, one a line, plain or gzip");

@@ -50,7 +50,7 @@ void add_export(CLI::App& app) {
       "  python3 -c 'from transformers import AutoModel; AutoModel.from_pretrained(\"for-the-hub\")'\n"
       "transformers gives the same logits. A model without an equivalent is refused, with the field that is the\n"
       "reason; docs/hugging-face.md has a table. A folder of the hub keeps its tensors to the bit.",
-      [c] { return until_stopped([&] { return export_model(*c); }); });
+      [c] { return export_model(*c); });
   add_model(*command, c->model)->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet, or be empty")
       ->required();

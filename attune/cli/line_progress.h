@@ -33,17 +33,6 @@ class LineProgress {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Runs a command, which Interrupted may end, so that an output file stays as it was and no temporary file is left.
-/// Returns the exit status.
-template <class Command>
-int until_stopped(Command&& command) {
-  try {
-    return command();
-  } catch (const Interrupted&) {
-    return stopped_status();
-  }
-}
-
 /// Shows the progress of a command that works on a file line by line ("": other input), and stops it after Ctrl-C.
 class FileProgress {
  public:

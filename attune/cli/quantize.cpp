@@ -64,7 +64,7 @@ void add_quantize(CLI::App& app) {
       "  int8      a quarter of the size, nearly the same translations\n"
       "  int4      an eighth; compare with attune evaluate\n"
       "  float32   the same size and numbers, in the order that products read: starts faster",
-      [c] { return until_stopped([&] { return quantize(*c); }); });
+      [c] { return quantize(*c); });
   add_model(*command, c->model)->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
   command->add_option("--type", c->type, "Of the weights: int8, int4, bfloat16 or float32")->capture_default_str();

@@ -13,6 +13,7 @@
 
 #include "attune/base/address_space.h"
 #include "attune/base/fields.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/out_of_memory.h"
 #include "attune/base/version.h"
 #include "attune/cli/command.h"
@@ -210,6 +211,8 @@ int run(int argc, char** argv) {
     const std::string unknown = argc > 1 ? explain_unknown(app, argv[1]) : "";
     report(unknown.empty() ? std::string(error.what()) + " (see --help)" : unknown);
     return 2;
+  } catch (const Interrupted&) {  // an output file stays as it was
+    return stopped_status();
   } catch (const ReaderGone&) {
     return 128 + SIGPIPE;  // what a shell says of a program that the signal ends
   } catch (const std::bad_alloc& error) {

@@ -14,6 +14,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/device_option.h"
 #include "attune/cli/precision_option.h"
+#include "attune/cli/standard_stream.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"
 #include "attune/serve/http/host_addresses.h"
@@ -30,8 +31,7 @@ void on_reload_signal(int) {
 
 // One call for a line, so that lines of several threads stay whole.
 void write_log_line(const std::string& line) {
-  const std::string whole = line + "\n";
-  std::fwrite(whole.data(), 1, whole.size(), stderr);
+  write_to_standard_error(line + "\n");
 }
 
 struct ServeCommand {

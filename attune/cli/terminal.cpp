@@ -3,10 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 
+#include "attune/cli/standard_stream.h"
 #include "attune/cli/text_output.h"
 
 namespace attune {
@@ -20,16 +20,6 @@ constexpr std::string_view erase_line = "\r\x1b[K";  // ECMA-48: back to the fir
 bool is_terminal() {
   const char* kind = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
-}
-
-/// In one piece, so that lines of several processes do not mix. Nobody can be told of a failure.
-void print(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
 }
 
 }  // namespace
@@ -53,7 +43,7 @@ int Terminal::columns() const {
 void Terminal::progress(const ProgressState& state, bool log_now) {
   const std::lock_guard lock(mutex_);
   if (!interactive_) {
-    if (log_now) print(format_progress_line(state) + "\n");
+    if (log_now) cli::write_to_standard_error(format_progress_line(state) + "\n");
     return;
   }
   const auto now = Clock::now();
@@ -62,7 +52,7 @@ void Terminal::progress(const ProgressState& state, bool log_now) {
   next_draw_ = now + redraw_interval;
   shown_ = true;
   // The last column stays free: some terminals go to the next line as soon as it is written.
-  print(std::string(erase_line) + format_progress(state_, columns() - 1));
+  cli::write_to_standard_error(std::string(erase_line) + format_progress(state_, columns() - 1));
 }
 
 void Terminal::message(std::string_view text) {
@@ -71,12 +61,12 @@ void Terminal::message(std::string_view text) {
   output += cli::one_line(text);
   output += '\n';
   if (shown_) output += format_progress(state_, columns() - 1);
-  print(output);
+  cli::write_to_standard_error(output);
 }
 
 void Terminal::clear() {
   const std::lock_guard lock(mutex_);
-  if (shown_) print(erase_line);
+  if (shown_) cli::write_to_standard_error(erase_line);
   shown_ = false;
 }
 

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <iostream>
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
+#include "attune/cli/standard_stream.h"
 
 namespace attune::cli {
 namespace {
@@ -17,13 +18,10 @@ namespace {
 constexpr size_t buffer_bytes = size_t{1} << 16;
 
 void write_to_standard_output(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EPIPE) throw ReaderGone();
-    if (written < 0) fail<FileError>("cannot write standard output: {}", std::strerror(errno));
-    text.remove_prefix(static_cast<size_t>(written));
-  }
+  const int error = write_to_stream(STDOUT_FILENO, text);
+  if (error == EPIPE) throw ReaderGone();
+  if (error == ECANCELED) throw Interrupted();
+  if (error != 0) fail<FileError>("cannot write standard output: {}", std::strerror(error));
 }
 
 // The bytes of a control character of UTF-8 at the beginning of `text`, and it: U+0000 to U+001F, U+007F to U+009F.
@@ -104,7 +102,7 @@ void TextOutput::finish() {
 }
 
 void write_note(const std::string& text) {
-  std::cerr << "attune: " + one_line(text) + "\n";
+  write_to_standard_error("attune: " + one_line(text) + "\n");
 }
 
 std::string one_line(std::string_view text) {

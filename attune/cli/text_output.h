@@ -15,7 +15,8 @@ struct ReaderGone {};
 
 /// Standard output, or a file that is replaced whole or not at all. Standard output gets whole lines at once, so that
 /// the output of a killed program ends with a whole line. Every function throws FileError when the text cannot be
-/// written, and ReaderGone when nobody reads the pipe any more.
+/// written, ReaderGone when nobody reads the pipe any more, and Interrupted when a stop was asked for while standard
+/// output waits for its reader.
 class TextOutput {
  public:
   /// An empty path: standard output. Throws FileError for a path that leads to standard output or standard error.

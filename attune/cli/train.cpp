@@ -13,6 +13,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/device_option.h"
 #include "attune/cli/ranks.h"
+#include "attune/cli/standard_stream.h"
 #include "attune/cli/terminal.h"
 #include "attune/cli/training_text.h"
 #include "attune/dist/launch.h"
@@ -230,7 +231,7 @@ RunConfig config_of_run(const Options& options, Communicator& communicator) {
     RunFolder(options.out).refuse_checkpoints();  // before a long text is read
     const AutomaticConfig chosen = choose_config(options);
     text = write_fields(chosen.config).dump();
-    std::cerr << "chosen for this text:\n" << choice_table(chosen.choices);
+    write_to_standard_error("chosen for this text:\n" + choice_table(chosen.choices));
   }
   RunConfig config;
   read_fields(Json::parse(communicator.broadcast(text)), config, "the first rank's configuration");
@@ -248,13 +249,14 @@ int train(const Options& options, const std::shared_ptr<Communicator>& communica
   observer.finish();
   const int status = result.reason == StopReason::requested ? stopped_status() : 0;
   if (communicator->rank() > 0) return status;
-  std::cerr << fmt::format("{}: step {}, {} of training\n", describe(result.reason), result.step,
-                           time_text(result.seconds));
+  std::string summary =
+      fmt::format("{}: step {}, {} of training\n", describe(result.reason), result.step, time_text(result.seconds));
   if (result.best_step)
-    std::cerr << fmt::format("best validation: {} at step {}\n", best_text(config.best_metric(), result.best_value),
-                             *result.best_step);
-  if (result.outcome) std::cerr << "averaged model: " << validation_line(*result.outcome, {}, smoothed) << "\n";
-  if (status == 0) std::cerr << "the model is " << options.out << "/model\n";
+    summary += fmt::format("best validation: {} at step {}\n", best_text(config.best_metric(), result.best_value),
+                           *result.best_step);
+  if (result.outcome) summary += "averaged model: " + validation_line(*result.outcome, {}, smoothed) + "\n";
+  if (status == 0) summary += "the model is " + options.out + "/model\n";
+  write_to_standard_error(summary);
   return status;
 }
 

@@ -227,7 +227,7 @@ void add_translate(CLI::App& app) {
       "  ...<TAB>0-0 1-2                 With --alignments: pairs of words, source-translation, counted from 0\n"
       "  ...<TAB>-0.1 -0.3               With --token-scores: the log probability of each token and of the end\n"
       "  {\"line\": 1, \"translations\": [{\"text\": ..., \"score\": ...}]}  With --json",
-      [c] { return until_stopped([&] { return translate(*c); }); });
+      [c] { return translate(*c); });
   add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Sentences; without them --file, else standard input");
   add_models(*command, "--ensemble", c->ensemble,

@@ -26,6 +26,18 @@ TEST(FolderLock, IsForOneAtATimeAndSaysWhoHasIt) {
   const FolderLock again(folder.path());
 }
 
+TEST(FolderLock, HoldsWithoutItsFile) {
+  const TemporaryFolder folder;
+  {
+    const FolderLock lock(folder.path());
+    std::filesystem::remove(folder / kLockFile);
+    EXPECT_THAT(message_of<FileError>([&] { FolderLock(folder.path()); }),
+                AllOf(HasSubstr(folder.path().string()), HasSubstr("run.lock was removed")));
+    EXPECT_FALSE(std::filesystem::exists(folder / kLockFile));
+  }
+  const FolderLock again(folder.path());
+}
+
 TEST(FolderLock, NeverFollowsALink) {
   const TemporaryFolder folder;
   write_file(folder / "precious", "text");

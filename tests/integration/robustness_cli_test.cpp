@@ -201,6 +201,19 @@ TEST_F(RobustnessCli, ASignalEndsAWideSearchAndALongText) {
   }
 }
 
+TEST_F(RobustnessCli, SigtermEndsAProgramWhoseOutputNobodyReads) {
+  write_small_language_model(folder_ / "lm");
+  CommandOptions options;
+  options.hold_back = true;
+  RunningCommand running(attune_command({"generate", (folder_ / "lm").string(), "--prompt", "a", "--slide",
+                                         "--max-tokens", "16000000", "--threads", "1"}),
+                         options);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  running.send(SIGTERM);
+  EXPECT_TRUE(running.ends_within(std::chrono::seconds(60)));
+  EXPECT_EQ(running.wait().status, 128 + SIGTERM);
+}
+
 TEST_F(RobustnessCli, SigtermEndsGenerateClassifyAndEmbedWithStatus143) {
   write_small_language_model(folder_ / "lm");
   write_small_classifier(folder_ / "topics");

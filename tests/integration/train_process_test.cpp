@@ -122,6 +122,17 @@ TEST_F(TrainProcessTest, AFolderIsForOneRunAtATime) {
   expect_the_same("run", "whole");
 }
 
+TEST_F(TrainProcessTest, AStopIsNoticedThoughNobodyReadsWhatTheRunSays) {
+  config_.train.checkpoint_every = 1000;
+  RunningCommand running(command("run"), held_back());
+  ASSERT_TRUE(running.wait_for_error_text("step 12 "));
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // until it waits for its reader
+  running.send(SIGTERM);
+  EXPECT_TRUE(running.ends_within(std::chrono::seconds(60)));
+  EXPECT_EQ(running.wait().status, 128 + SIGTERM);
+  EXPECT_EQ(checkpoints("run"), 1);
+}
+
 TEST_F(TrainProcessTest, WhatAKilledRunLeftIsRemovedWhenItIsResumed) {
   config_.train.steps = 4;
   run_to_the_end("run");

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "attune/base/fail.h"
 
@@ -96,7 +97,8 @@ void write_some(Pipe& pipe, const std::string& text, size_t& written) {
 struct RunningCommand::Streams {
   explicit Streams(const CommandOptions& o) : options(o), end(Clock::now() + o.timeout) {
     ::fcntl(input.ends[1], F_SETFL, O_NONBLOCK);
-    if (options.hold_back) ::fcntl(errors.ends[1], F_SETPIPE_SZ, 4096);
+    if (options.hold_back)
+      for (const Pipe* pipe : {&output, &errors}) ::fcntl(pipe->ends[1], F_SETPIPE_SZ, 4096);
   }
 
   void close_other_ends() {
@@ -156,6 +158,12 @@ bool RunningCommand::running() const {
   siginfo_t info{};
   return process_ != 0 && ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid == 0;
+}
+
+bool RunningCommand::ends_within(std::chrono::seconds time) const {
+  const auto until = Clock::now() + time;
+  while (running() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return !running();
 }
 
 CommandResult RunningCommand::wait() {

@@ -15,8 +15,7 @@ struct CommandOptions {
   std::string input;                  // on standard input
   std::chrono::seconds timeout{120};  // then the program is killed
   bool close_output = false;          // nobody reads standard output: writing to it fails
-  bool hold_back =
-      false;  // standard error takes a page at a time, so that a program cannot run far ahead of its reader
+  bool hold_back = false;  // output and errors take a page at a time: a program cannot run far ahead of its reader
 };
 
 struct CommandResult {
@@ -41,6 +40,8 @@ class RunningCommand {
   /// Its number; 0 once it was waited for.
   int process() const { return process_; }
   bool running() const;
+  /// Reads nothing meanwhile. False: the program was still running when the time had run out.
+  bool ends_within(std::chrono::seconds time) const;
   /// To the end of the program, or of its time.
   CommandResult wait();
 
