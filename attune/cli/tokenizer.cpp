@@ -114,7 +114,8 @@ struct EncodeInput {
 
 /// A JSON string, or a list of two.
 EncodeInput parse_json_line(const std::string& line, const std::string& where) {
-  const Json value = Json::parse(line, nullptr, false);
+  const bool has_nul = line.find('\0') != std::string::npos;  // the parser takes it for the end
+  const Json value = has_nul ? Json() : Json::parse(line, nullptr, false);
   if (value.is_string()) return {value.get<std::string>()};
   if (value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string())
     return {value[0].get<std::string>(), value[1].get<std::string>()};

@@ -147,9 +147,10 @@ void read_csv(LineReader& lines, const LabelledReadOptions& options, const TakeT
   }
 }
 
-/// The object of a line with only the fields that are wanted: the others may be large.
+/// The object of a line with only the fields that are wanted: the others may be large. Discarded: it is not JSON.
 json parse_object(const std::string& line, const LabelledReadOptions& options, const LineReader& lines,
                   std::vector<std::string>& fields) {
+  if (line.find('\0') != std::string::npos) return json(json::value_t::discarded);  // the parser takes it for the end
   std::set<std::string> seen;
   const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
     if (depth != 1 || event != json::parse_event_t::key) return true;

@@ -37,7 +37,8 @@ std::string text_of(json& object, const char* name, const Line& line) {
 
 json object_of(const Line& line) {
   json object = json::parse(line.text, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded() || !object.is_object())
+  const bool has_nul = line.text.find('\0') != std::string::npos;  // the parser takes it for the end
+  if (has_nul || !object.is_object())
     fail<DataError>("{}: expected one JSON object a line: {{\"{}\": ..., \"{}\": ...}}", line.place, kPrompt, kAnswer);
   return object;
 }

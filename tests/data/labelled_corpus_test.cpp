@@ -99,6 +99,8 @@ TEST_F(LabelledReading, JsonErrorsNameTheLine) {
   const auto error = [&](const std::string& line) { return error_of("a.jsonl", "\n" + line); };
   EXPECT_EQ(error("{\"text\": \"a\""), "a.jsonl:2: not valid JSON: expected one object a line");
   EXPECT_EQ(error("{} {}"), "a.jsonl:2: not valid JSON: expected one object a line");
+  EXPECT_EQ(error(std::string(R"({"text": "a", "label": "x"})") + '\0' + "junk"),
+            "a.jsonl:2: not valid JSON: expected one object a line");
   EXPECT_EQ(error("{\"label\": 1e999, \"text\": \"\"}"), "a.jsonl:2: not valid JSON: expected one object a line");
   EXPECT_EQ(error(R"({"text": "a", "label": "x", "text": "b"})"), R"(a.jsonl:2: has the field "text" twice)");
   EXPECT_EQ(error("[1]"), "a.jsonl:2: expected one JSON object a line, found array");

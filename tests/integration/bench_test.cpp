@@ -162,6 +162,13 @@ TEST_F(BenchTest, TrainWritesItsBatchesAndReadsThemAgain) {
 
   write_file(file, "{\"source\": [[5, 3]], \"target\": []}\n");
   EXPECT_THAT(refusal(run_attune(small("train", {"--batches", file}))), HasSubstr("batches.jsonl:1: "));
+  const std::string batch = R"({"source": [[5, 3]], "target": [[6, 3]])";
+  write_file(file, batch + "}\n" + batch + R"(, "target": [[7, 3]]})" + "\n");
+  EXPECT_THAT(refusal(run_attune(small("train", {"--batches", file}))),
+              HasSubstr("batches.jsonl:2: JSON has key \"target\" twice"));
+  write_file(file, batch + "}" + '\0' + "junk\n");
+  EXPECT_THAT(refusal(run_attune(small("train", {"--batches", file}))),
+              HasSubstr("batches.jsonl:1: is not valid JSON at byte 41"));
 }
 
 TEST_F(BenchTest, TrainProfilesItsOperations) {

@@ -155,6 +155,8 @@ TEST(HubCli, EncodeReadsJsonLines) {
     EXPECT_THAT(refusal_of({"tokenizer", "encode", folder, "--json-lines"}, std::string("\"fine\"\n") + wrong + "\n"),
                 HasSubstr("standard input:2: expected a JSON string or a list of two, found "))
         << wrong;
+  EXPECT_THAT(refusal_of({"tokenizer", "encode", folder, "--json-lines"}, std::string("\"a b\"\0junk\n", 11)),
+              HasSubstr("standard input:1: expected a JSON string or a list of two, found "));
 }
 
 TEST(HubCli, EncodeAsConfiguredTruncatesAndPads) {

@@ -1,5 +1,7 @@
 #include "attune/cli/bench/batches.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <sstream>
@@ -36,8 +38,9 @@ std::vector<Pairs> read_batches(const std::string& path) {
   std::istringstream lines(read_file(path));
   std::vector<Pairs> batches;
   for (std::string line; std::getline(lines, line);) {
+    const std::string where = fmt::format("{}:{}", path, batches.size() + 1);
+    const Json json = parse_json<DataError>(line, where);
     try {
-      const Json json = Json::parse(line);
       const auto source = read_ids(json.at("source")), target = read_ids(json.at("target"));
       if (source.size() != target.size() || source.empty())
         fail<DataError>("{} source and {} target sentences", source.size(), target.size());
@@ -45,7 +48,7 @@ std::vector<Pairs> read_batches(const std::string& path) {
       for (size_t i = 0; i < source.size(); ++i) batch.push_back({source[i], target[i]});
       batches.push_back(std::move(batch));
     } catch (const std::exception& error) {
-      fail<DataError>("{}:{}: {}", path, batches.size() + 1, error.what());
+      fail<DataError>("{}: {}", where, error.what());
     }
   }
   if (batches.empty()) fail<DataError>("{}: has no batches", path);
