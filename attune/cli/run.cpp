@@ -106,18 +106,31 @@ std::string explain_unknown(const CLI::App& app, const std::string& word) {
          (near.empty() ? " (see --help)" : fmt::format(", did you mean \"{}\"?", near));
 }
 
-// An empty value would count as if the option were not there, and CLI11 reads -1 as the largest number without a sign.
+// An empty value would count as if the option were not there. CLI11 reads -1 as the largest number without a sign, and
+// what is too large for 64 bits as the largest number.
 void check_values(CLI::App& app) {
   const CLI::Validator filled([](const std::string& value) { return value.empty() ? "is empty" : std::string(); }, "");
   const CLI::Validator unsigned_number(
       [](const std::string& value) {
-        return value.starts_with('-') ? fmt::format("{}: needs a number from 0", value) : std::string();
+        if (value.starts_with('-')) return fmt::format("{}: needs a number from 0", value);
+        errno = 0;
+        std::strtoull(value.c_str(), nullptr, 0);
+        return errno == ERANGE ? fmt::format("{}: is too large", value) : std::string();
+      },
+      "");
+  const CLI::Validator signed_number(
+      [](const std::string& value) {
+        errno = 0;
+        std::strtoll(value.c_str(), nullptr, 0);
+        if (errno != ERANGE) return std::string();
+        return fmt::format("{}: is too {}", value, value.starts_with('-') ? "small" : "large");
       },
       "");
   for (CLI::Option* option : app.get_options()) {
     if (takes_any_text(*option)) continue;
     option->check(filled);
     if (option->get_type_name().starts_with("UINT")) option->check(unsigned_number);
+    if (option->get_type_name().starts_with("INT")) option->check(signed_number);
   }
   for (CLI::App* command : app.get_subcommands(nullptr)) check_values(*command);
 }

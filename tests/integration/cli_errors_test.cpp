@@ -51,6 +51,13 @@ TEST_F(CliErrorsTest, UsageErrors) {
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--beam-size", "many", "a"})), HasSubstr("many"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--beam-size", "0", "a"})), HasSubstr("beam_size = 0"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--n-best", "4", "a"})), HasSubstr("the beam size, 3"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--n-best", "99999999999999999999", "a"})),
+              HasSubstr("--n-best: 99999999999999999999: is too large"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--n-best", "-99999999999999999999", "a"})),
+              HasSubstr("--n-best: -99999999999999999999: is too small"));
+  EXPECT_THAT(
+      refusal(run_attune({"demo-corpus", "--out", (folder_ / "demo").string(), "--seed", "18446744073709551616"})),
+      HasSubstr("--seed: 18446744073709551616: is too large"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--batch-size", "0", "a"})), HasSubstr("--batch-size 0"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--threads", "-2", "a"})), HasSubstr("--threads -2"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", text_, "a"})), HasSubstr("give one of them"));
