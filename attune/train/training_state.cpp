@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
+#include <string_view>
 #include <utility>
 
 #include "attune/base/fail.h"
@@ -18,6 +20,9 @@ constexpr const char* kParameter = "model.";
 constexpr const char* kMean = "adam_m.";
 constexpr const char* kSquare = "adam_v.";
 constexpr const char* kAverage = "average.";
+
+constexpr std::array<std::string_view, 7> kSections = {"attune_version", "run",    "tokenizers", "base_model",
+                                                       "settings",       "corpus", "training"};
 
 const Json& member(const Json& json, const char* key, const std::string& where) {
   const auto found = json.find(key);
@@ -164,6 +169,20 @@ void check_corpus(const Json& stored, const TrainingParts& parts, const std::str
                       describe(parts.corpus, architecture), describe(expected, architecture), where);
 }
 
+// Of the sections that make_checkpoint() writes; a misspelt one would count as missing.
+void refuse_unknown_sections(const Json& stored, const std::string& where) {
+  for (const auto& [name, section] : stored.items())
+    if (std::ranges::find(kSections, name) == kSections.end())
+      fail<FileError>("{}: the trainer's state has an unknown key {}", where, in_quotes(name));
+}
+
+constexpr double kLeastLoss = -1e-4;  // of a label: rounding may bring what should be 0 a little below
+
+double least_value(ValidationMetric metric) {
+  if (metric == ValidationMetric::loss) return kLeastLoss;
+  return metric == ValidationMetric::pearson || metric == ValidationMetric::spearman ? -1 : 0;
+}
+
 // What no run can come to; a file may say anything.
 void check(const TrainingState& state, const std::string& where) {
   const auto whole = [&](const char* name, int64_t value, int64_t least, int64_t most) {
@@ -175,31 +194,35 @@ void check(const TrainingState& state, const std::string& where) {
       fail<FileError>("{}: training.{} is {}, needs a finite number from {}", where, name, value, least);
   };
   constexpr int64_t kMost = int64_t{1} << 53;  // what a number of JSON holds exactly
-  const double any = std::numeric_limits<double>::lowest();
+  const auto seconds = [&](const char* name, double value) {
+    if (!(value >= 0 && value <= static_cast<double>(kMost)))
+      fail<FileError>("{}: training.{} is {}, needs a number from 0 to {}", where, name, value, kMost);
+  };
   whole("step", state.step, 0, kMost);
   whole("epoch", state.epoch, 0, kMost);
   whole("batch", state.batch, 0, kMost);
-  real("seconds", state.seconds, 0);
+  seconds("seconds", state.seconds);
   whole("tokens", state.tokens, 0, kMost);
-  whole("last_validation", state.last_validation, -1, state.step);
   whole("without_improvement", state.without_improvement, 0, state.step + 1);
-  whole("best_step", state.best_step, -1, state.step);
-  real("best_value", state.best_value, any);
-  real("least_loss", state.least_loss, any);
+  // The first validation is the best so far: both are -1, or neither.
+  whole("best_step", state.best_step, state.last_validation < 0 ? -1 : 0, state.step);
+  whole("last_validation", state.last_validation, state.best_step, state.step);
+  real("best_value", state.best_value, least_value(state.best_metric));
+  real("least_loss", state.least_loss, kLeastLoss);
   const LogWindow& window = state.window;
   for (const auto& [name, value] : {std::pair{"window.labels", window.labels},
                                     {"window.tokens", window.tokens},
                                     {"window.bytes_sent", window.bytes_sent}})
     whole(name, value, 0, kMost);
   whole("window.steps", window.steps, 0, state.step);
-  real("window.loss", window.loss, any);
-  real("window.nll", window.nll, any);
-  for (const auto& [name, value] : {std::pair{"window.gradient_norm", window.gradient_norm},
-                                    {"window.expert_imbalance", window.expert_imbalance},
-                                    {"window.seconds", window.seconds},
-                                    {"window.communication_seconds", window.communication_seconds},
-                                    {"window.exposed_seconds", window.exposed_seconds}})
-    real(name, value, 0);
+  const double least_loss = window.labels > 0 ? kLeastLoss * static_cast<double>(window.labels) : 0;
+  real("window.loss", window.loss, least_loss);
+  real("window.nll", window.nll, least_loss);
+  real("window.gradient_norm", window.gradient_norm, 0);
+  real("window.expert_imbalance", window.expert_imbalance, 0);
+  seconds("window.seconds", window.seconds);
+  seconds("window.communication_seconds", window.communication_seconds);
+  seconds("window.exposed_seconds", window.exposed_seconds);
 }
 
 // With adapters only what is trained: all else is the initial model's.
@@ -251,6 +274,7 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
   const SafetensorsReader reader = open_parameters(file);
   const std::string where = file.string();
   const Json stored = checkpoint_state(reader);
+  refuse_unknown_sections(stored, where);
   check_identity(member(stored, "run", where), parts.config, where);
   check_corpus(member(stored, "corpus", where), parts, where);
   // Checkpoints that were written before there was a check lack these three.

@@ -369,7 +369,11 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
       {"/training/seconds", -1.0},     {"/training/seconds", nullptr},
       {"/training/best_step", 21},     {"/training/last_validation", 1000},
       {"/training/tokens", -1},        {"/training/least_loss", nullptr},
-      {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60}};
+      {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60},
+      {"/training/best_step", -1},     {"/training/last_validation", -1},
+      {"/training/best_value", -1.0},  {"/training/least_loss", -1.0},
+      {"/training/seconds", 1e300},    {"/training/window/seconds", 1e300},
+      {"/training/window/loss", -1.0}, {"/training/window/nll", -1.0}};
   for (const auto& [field, value] : wrong) {
     checkpoint.state = good;
     checkpoint.state[Json::json_pointer(field)] = value;
@@ -378,6 +382,32 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
     EXPECT_THAT(message_of<Error>([&] { train(config_, folder_ / "run", true); }),
                 AllOf(HasSubstr("step-00000020.safetensors: training"), HasSubstr(name)));
   }
+  checkpoint.state = good;
+  checkpoint.state["setings"] = Json::object();
+  write_checkpoint(file, checkpoint);
+  EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", true); }),
+              HasSubstr("step-00000020.safetensors: the trainer's state has an unknown key \"setings\""));
+}
+
+TEST_F(ResumeTest, StateOfARunWithoutValidationsOrWithNegativeCorrelationGoesOn) {
+  config_.data.valid_source = config_.data.valid_target = {};
+  train(config_, folder_ / "run");
+  const fs::path file = checkpoint_file(folder_ / "run", 20);
+  Checkpoint checkpoint;
+  {
+    const SafetensorsReader reader(file);
+    for (const std::string& name : reader.names()) checkpoint.tensors.push_back({name, reader.load(name)});
+    checkpoint.state = checkpoint_state(reader);
+  }
+  Json& training = checkpoint.state.at("training");
+  EXPECT_EQ(training.at("best_step"), -1);
+  EXPECT_EQ(training.at("last_validation"), -1);
+  EXPECT_EQ(train(config_, folder_ / "run", true).result.step, 20);
+  training["best_step"] = training["last_validation"] = 20;
+  training["best_metric"] = "pearson";
+  training["best_value"] = -0.5;
+  write_checkpoint(file, checkpoint);
+  EXPECT_EQ(train(config_, folder_ / "run", true).result.step, 20);
 }
 
 // Checkpoints of earlier versions do not have it.
