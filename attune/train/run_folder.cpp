@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char* kConfig = "config.toml";
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kFiles = "files";
+constexpr uint64_t kMaxListBytes = uint64_t{1} << 20;
 constexpr const char* kNewTokenizers = "new-tokenizers";  // of a temporary folder
 
 // What a run writes, the tokenizers aside.
@@ -62,11 +63,13 @@ bool has_any_checkpoint(const fs::path& folder) {
          std::ranges::any_of(checkpoints.steps(), [&](int64_t step) { return is_checkpoint(checkpoints.file(step)); });
 }
 
-// The list of run.json; none where the file is not there or is something else.
+// The list of run.json; none where the file is not there or is something else. Throws FileError when it cannot be read.
 std::optional<std::map<std::string, std::vector<std::string>>> read_written(const fs::path& folder) {
-  if (!is_there(folder / kRunFile)) return std::nullopt;
+  const fs::path file = folder / kRunFile;
+  if (!is_there_or_link(file)) return std::nullopt;
+  const std::string text = read_file(file, kMaxListBytes);
   try {
-    const Json json = read_json_file(folder / kRunFile);
+    const Json json = parse_json(text, file.string());
     if (!json.is_object() || json.size() != 1 || !json.contains(kFiles) || !json[kFiles].is_object())
       return std::nullopt;
     return json[kFiles].get<std::map<std::string, std::vector<std::string>>>();
@@ -115,22 +118,34 @@ const fs::path& checked(const fs::path& folder) {
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& folder) : folder_(folder), made_(missing_folders(folder)), lock_(checked(folder)) {
-  for (const std::string& name : names_of_leftovers()) remove_leftovers(folder, name);
-  for (const char* part : {"best", "model", kCheckpoints}) remove_leftovers(folder / part);
-  has_checkpoint_ = has_any_checkpoint(folder);
-  if (auto list = read_written(folder)) {
+  try {
+    open();
+  } catch (...) {  // there is no destructor of what was never whole
+    remove_made();
+    throw;
+  }
+}
+
+void RunFolder::open() {
+  for (const std::string& name : names_of_leftovers()) remove_leftovers(folder_, name);
+  for (const char* part : {"best", "model", kCheckpoints}) remove_leftovers(folder_ / part);
+  has_checkpoint_ = has_any_checkpoint(folder_);
+  if (auto list = read_written(folder_)) {
     files_ = std::move(*list);
-    has_list_ = true;
     check();
   } else if (has_checkpoint_) {
-    if (is_there_or_link(folder / kRunFile))
-      fail<ConfigError>("{}: is not the list of files that a run has written", (folder / kRunFile).string());
+    if (is_there_or_link(folder_ / kRunFile))
+      fail<ConfigError>("{}: is not the list of files that a run has written", (folder_ / kRunFile).string());
     adopt();
   }
 }
 
 RunFolder::~RunFolder() {
-  if (has_list_ || has_checkpoint_ || !lock_.made()) return;
+  if (!writes_) remove_made();
+}
+
+void RunFolder::remove_made() {
+  if (!lock_.made()) return;
   lock_.remove();
   std::error_code ignored;
   for (const fs::path& folder : made_) fs::remove(folder, ignored);  // one that is not empty stays
@@ -140,6 +155,12 @@ void RunFolder::refuse_checkpoints() const {
   if (!CheckpointFolder(folder_ / kCheckpoints, 0).steps().empty())
     fail<ConfigError>("{}: has checkpoints of an earlier run: use --resume to go on, or another folder",
                       folder_.string());
+}
+
+void RunFolder::check_is_there() const {
+  if (!is_there(folder_))
+    fail<FileError>("{}: the folder of this run is gone: it was removed or renamed while the run was training",
+                    folder_.string());
 }
 
 bool RunFolder::is_own(const std::string& name) const {
@@ -180,10 +201,11 @@ void RunFolder::write_list() const {
 }
 
 void RunFolder::own(const std::string& name) {
+  check_is_there();
+  if (!is_own(name) && is_there_or_link(folder_ / name) && !is_empty_folder(folder_ / name)) refuse(folder_ / name);
+  writes_ = true;
   if (is_own(name)) return;
-  if (is_there_or_link(folder_ / name) && !is_empty_folder(folder_ / name)) refuse(folder_ / name);
   files_[name] = {};
-  has_list_ = true;
   write_list();
 }
 
@@ -195,9 +217,9 @@ void RunFolder::own(const std::string& name, const std::string& digest) {
     if (present != digest && (!is_own(name) || has_been_changed(name))) refuse(folder_ / name);
     if (present != digest) digests.push_back(present);
   }
+  writes_ = true;
   if (is_own(name) && files_.at(name) == digests) return;
   files_[name] = digests;
-  has_list_ = true;
   write_list();
 }
 

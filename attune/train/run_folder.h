@@ -22,17 +22,21 @@ class RunFolder {
  public:
   /// Makes the folder, locks it (see FolderLock) and removes what killed processes left there. Throws ConfigError when
   /// it has something in it and is no run, and when a run has not come to a checkpoint and has files in it that it did
-  /// not write, or that were changed. Throws FileError when another process has the folder.
+  /// not write, or that were changed. Throws FileError when another process has the folder, or when run.json cannot be
+  /// read.
   explicit RunFolder(const std::filesystem::path& folder);
-  /// Removes the lock and the folder when they were made for a run that has written nothing.
+  /// Removes the lock and the folder when they were made for a start that has written nothing.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
   /// Throws ConfigError where there are checkpoints, which a new run would replace.
   void refuse_checkpoints() const;
+  /// Throws FileError when somebody has removed or renamed the folder: writing would make a new one, which no run could
+  /// resume.
+  void check_is_there() const;
   /// Has the run own the file or folder of this name, which it is about to write. Throws ConfigError when there is one
-  /// that it does not own.
+  /// that it does not own, and as check_is_there().
   void own(const std::string& name);
   /// Writes a file that the run owns from then on. One with a content that the run did not write is set aside: returns
   /// its new path, else an empty one. Throws FileError.
@@ -47,6 +51,8 @@ class RunFolder {
   bool is_own(const std::string& name) const;
   bool has_been_changed(const std::string& name) const;
   void own(const std::string& name, const std::string& digest);
+  void open();
+  void remove_made();
   void adopt();
   void check() const;
   void write_list() const;
@@ -54,8 +60,8 @@ class RunFolder {
   std::filesystem::path folder_;
   std::vector<std::filesystem::path> made_;  // the folder and those above it, the innermost first
   FolderLock lock_;
-  bool has_list_ = false;
   bool has_checkpoint_ = false;
+  bool writes_ = false;  // from the first file that is to be written
   std::map<std::string, Digests> files_;
 };
 

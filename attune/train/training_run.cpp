@@ -156,7 +156,9 @@ void TrainingRun::report_step(double learning_rate) {
 void TrainingRun::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
   const LogForm form{.probabilities = !config_.model.is_regression(), .several_ranks = ranks_.has_value()};
-  if (log_) log_->write(state_.step, with_cost(log_scalars(window, learning_rate, form), state_));
+  if (!log_) return;
+  run_folder_->check_is_there();  // the log's files stay open when they are removed
+  log_->write(state_.step, with_cost(log_scalars(window, learning_rate, form), state_));
 }
 
 ValidationReport TrainingRun::measure() {

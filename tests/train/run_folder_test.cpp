@@ -69,6 +69,41 @@ TEST_F(RunFolderTest, AStartThatFailsBeforeItWroteLeavesNothing) {
   fs::create_directory(folder_ / "there");
   EXPECT_THROW(train(wrong, folder_ / "there"), Error);
   EXPECT_TRUE(fs::is_empty(folder_ / "there"));
+
+  put("list/run.json", R"({"files": {"x": []}})");
+  put("list/config.toml");
+  EXPECT_THAT(refusal("list"), HasSubstr("config.toml: is not as a run has written it"));
+  EXPECT_FALSE(fs::exists(folder_ / "list" / kLockFile));
+  train(config_, folder_ / "run");
+  fs::remove(folder_ / "run" / kLockFile);
+  EXPECT_THROW(train(config_, folder_ / "run"), ConfigError);
+  EXPECT_FALSE(fs::exists(folder_ / "run" / kLockFile));
+}
+
+TEST_F(RunFolderTest, AListThatCannotBeReadIsNamedWithTheReason) {
+  train(config_, folder_ / "run");
+  const fs::path list = folder_ / "run" / kRunFile;
+  const auto message = [&] { return message_of<FileError>([&] { train(config_, folder_ / "run", true); }); };
+  fs::remove(list);
+  fs::create_directory(list);
+  EXPECT_EQ(message(), "cannot read " + list.string() + ": it is a folder");
+  fs::remove(list);
+  fs::create_symlink("nowhere", list);
+  EXPECT_EQ(message(), "cannot open " + list.string() + ": No such file or directory");
+}
+
+TEST_F(RunFolderTest, ARunWhoseFolderIsRemovedEndsAndMakesNoOther) {
+  const auto remove = [&](const StepReport&) { fs::remove_all(folder_ / "run"); };
+  for (const int64_t log_every : {1, 100}) {
+    config_.train.log_every = log_every;
+    EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", false, remove); }),
+                HasSubstr("run: the folder of this run is gone"));
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  }
+  config_.train.checkpoint_every = 1;  // which comes before the log's next entry
+  EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", false, remove); }),
+              HasSubstr("run: the folder of this run is gone"));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 
 TEST_F(RunFolderTest, ARunWithoutCheckpointsReplacesOnlyWhatItWrote) {
