@@ -39,6 +39,13 @@ void sync_folder(const std::filesystem::path& path) {
   if (directory.get() >= 0) ::fsync(directory.get());
 }
 
+// A pipe is opened as a shell opens it: the call waits until somebody reads.
+Descriptor open_to_write(const std::filesystem::path& path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file.is_open()) fail_errno("write", path);
+  return file;
+}
+
 uint64_t size_of_regular_file(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) fail_errno("read", path);
@@ -63,7 +70,7 @@ std::string_view standard_stream(const std::filesystem::path& path) {
   if (path == "-") return "standard output";
   struct stat file {
   }, stream{};
-  if (::stat(path.c_str(), &file) != 0) return {};
+  if (::stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return {};
   for (const auto& [descriptor, name] :
        {std::pair{STDOUT_FILENO, "standard output"}, std::pair{STDERR_FILENO, "standard error"}})
     if (::fstat(descriptor, &stream) == 0 && stream.st_dev == file.st_dev && stream.st_ino == file.st_ino) return name;
@@ -96,35 +103,36 @@ std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
   return text;
 }
 
-struct AtomicFile::Temporary {
-  TemporaryEntry entry;
+struct AtomicFile::Opened {
+  TemporaryEntry entry;  // without a path: a device or a pipe, which is written to directly
 };
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (const std::string_view stream = standard_stream(path_); !stream.empty())
     fail<FileError>("cannot write {}: it is {}, and a file is replaced", path_.string(), stream);
+  struct stat old {};
+  const bool replaces = ::stat(path_.c_str(), &old) == 0;
+  if (replaces && (S_ISCHR(old.st_mode) || S_ISFIFO(old.st_mode))) {  // a rename would replace it
+    opened_ = std::make_unique<Opened>(Opened{{.path = {}, .descriptor = open_to_write(path_)}});
+    return;
+  }
+  if (replaces && !S_ISREG(old.st_mode)) fail<FileError>("cannot write {}: it is not a regular file", path_.string());
   std::error_code ignored;
-  const auto status = std::filesystem::status(path_, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    fail<FileError>("cannot write {}: it is not a regular file",
-                    path_.string());  // a rename would replace a device or a pipe
   if (std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::weakly_canonical(path_);
   remove_leftovers(path_.parent_path(), path_.filename().string());
   // A file that others may not read must not become readable, not even while it is written.
-  struct stat old {};
-  const bool replaces = ::stat(path_.c_str(), &old) == 0;
-  temporary_ = std::make_unique<Temporary>(Temporary{make_temporary_file(path_, replaces ? 0600 : 0666)});
-  if (replaces) ::fchmod(temporary_->entry.descriptor.get(), old.st_mode & 0777);  // where the file system has them
+  opened_ = std::make_unique<Opened>(Opened{make_temporary_file(path_, replaces ? 0600 : 0666)});
+  if (replaces) ::fchmod(opened_->entry.descriptor.get(), old.st_mode & 0777);  // where the file system has them
 }
 
 AtomicFile::~AtomicFile() {
-  if (temporary_ != nullptr) ::unlink(temporary_->entry.path.c_str());
+  if (opened_ != nullptr && !opened_->entry.path.empty()) ::unlink(opened_->entry.path.c_str());
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = ::write(temporary_->entry.descriptor.get(), next, bytes);
+    const ssize_t n = ::write(opened_->entry.descriptor.get(), next, bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_errno("write", path_);
     next += n;
@@ -133,10 +141,11 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  const TemporaryEntry& entry = temporary_->entry;
+  const TemporaryEntry& entry = opened_->entry;
+  if (entry.path.empty()) return opened_.reset();
   if (::fsync(entry.descriptor.get()) != 0) fail_errno("write", path_);
   if (::rename(entry.path.c_str(), path_.c_str()) != 0) fail_errno("write", path_);
-  temporary_.reset();
+  opened_.reset();
   sync_folder(path_.parent_path());
 }
 

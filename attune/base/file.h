@@ -20,8 +20,8 @@ bool is_there(const std::filesystem::path& path);
 /// The same; a link that leads nowhere is there too.
 bool is_there_or_link(const std::filesystem::path& path);
 
-/// "standard output" or "standard error" where the path leads to the file that one of them goes to, as /dev/stdout
-/// does, or is "-", which other programs take for standard output; else empty.
+/// "standard output" or "standard error" where the path leads to the regular file that one of them goes to, as
+/// /dev/stdout does, or is "-", which other programs take for standard output; else empty.
 std::string_view standard_stream(const std::filesystem::path& path);
 
 /// The size of the file. Throws FileError.
@@ -29,8 +29,9 @@ int64_t file_bytes(const std::filesystem::path& path);
 
 /// Replaces the file `path`. write() appends to a temporary file beside it; commit() calls fsync and renames that file.
 /// On any failure (no space, no permission, an exception) the old file stays and the temporary one is removed. What a
-/// killed process left of the same file is removed too. The permissions of a file that is replaced are kept. Throws
-/// FileError, also for what standard_stream() names: a rename would lose what went there before.
+/// killed process left of the same file is removed too. The permissions of a file that is replaced are kept. A
+/// character device (/dev/null) and a pipe stay and are written to directly, without a promise. Throws FileError, also
+/// for what standard_stream() names: a rename would lose what went there before.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -43,9 +44,9 @@ class AtomicFile {
   void commit();  // fsync and rename; without it `path` does not change
 
  private:
-  struct Temporary;
+  struct Opened;
   std::filesystem::path path_;
-  std::unique_ptr<Temporary> temporary_;  // until commit()
+  std::unique_ptr<Opened> opened_;  // until commit()
 };
 
 /// Writes `text` with an AtomicFile. Throws FileError.

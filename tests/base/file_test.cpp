@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,25 @@ TEST(File, DevicesAndPipesAreRefused) {
   EXPECT_THROW(MappedFile("/dev/null"), FileError);
 }
 
-TEST(File, WritingReplacesNoDeviceAndFollowsLinks) {
-  EXPECT_THROW(write_file("/dev/null", "x"), FileError);
+TEST(File, DevicesAndPipesAreWrittenToAndStay) {
+  write_file("/dev/null", "x");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_EQ(message_of<FileError>([] { write_file("/dev/full", "x"); }),
+            "cannot write /dev/full: No space left on device");
+  const TemporaryFolder folder;
+  const std::string pipe = (folder / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);  // for writing too: else the call waits for a writer
+  ASSERT_GE(reader, 0);
+  write_file(pipe, "new");
+  std::string text(8, ' ');
+  const ssize_t bytes = ::read(reader, text.data(), text.size());
+  ::close(reader);
+  EXPECT_EQ(text.substr(0, static_cast<size_t>(std::max<ssize_t>(bytes, 0))), "new");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
+TEST(File, WritingReplacesNoFolderAndFollowsLinks) {
   const TemporaryFolder folder;
   EXPECT_THROW(write_file(folder.path(), "x"), FileError);
   write_file(folder / "target", "old");
