@@ -269,7 +269,7 @@ void write_table(TextOutput& out, const Comparison& comparison) {
   add("parameters", [](const ComparedRun& run) { return number_or_dash(run.parameters, "{:.0f}"); });
   add("steps", [](const ComparedRun& run) { return number_or_dash(run.steps, "{:.0f}"); });
   add("tokens", [](const ComparedRun& run) { return number_or_dash(run.tokens, "{:.0f}"); });
-  add("minutes", [](const ComparedRun& run) { return number_or_dash(minutes_of(run), "{:.2f}"); });
+  add("training", [](const ComparedRun& run) { return run.seconds ? time_text(*run.seconds) : "-"; });
   add("memory_mib", [](const ComparedRun& run) { return number_or_dash(run.memory, "{:.0f}"); });
   if (std::ranges::any_of(runs, [](const ComparedRun& run) { return run.averaged_checkpoints.has_value(); }))
     add(kAveragedCheckpoints,
@@ -320,8 +320,9 @@ void write_significance(TextOutput& out, const CompareCommand& command, const Co
                        one_line(runs.front().name), command.samples));
   for (size_t i = 1; i < runs.size(); ++i) {
     const PairedBootstrap& b = comparison.significance[i - 1];
-    out.line(fmt::format("  {}: {:+.2f}, 95 % between {:+.2f} and {:+.2f}, p = {:.3f}{}", one_line(runs[i].name),
-                         b.difference, b.low, b.high, b.p_value, b.p_value < 0.05 ? "" : " (may be chance)"));
+    out.line(fmt::format("  {}: {:+.2f}, 95 % between {:+.2f} and {:+.2f}, {}{}", one_line(runs[i].name), b.difference,
+                         b.low, b.high, p_value_text(b.p_value, command.samples),
+                         b.p_value < 0.05 ? "" : " (may be chance)"));
   }
 }
 

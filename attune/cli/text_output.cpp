@@ -101,6 +101,16 @@ void TextOutput::finish() {
   if (file_ != nullptr) file_->commit();
 }
 
+void check_output(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(output, ignored)) return;
+  const auto is_output = [&](const std::string& input) {
+    return std::filesystem::equivalent(input, output, ignored);  // false too where there is no such input
+  };
+  if (is_output("/dev/stdin") || std::ranges::any_of(inputs, is_output))
+    fail<ConfigError>("{}: is an input too, which the output would replace: name another file", output);
+}
+
 void write_note(const std::string& text) {
   write_to_standard_error("attune: " + one_line(text) + "\n");
 }
@@ -113,6 +123,10 @@ std::string one_line(std::string_view text) {
 std::string written_text(std::string_view text, std::string_view kept) {
   constexpr bool kMarks = false;
   return escaped(text, kept, kMarks);
+}
+
+std::string time_text(double seconds) {
+  return seconds < 60 ? fmt::format("{:.1f} seconds", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
 }
 
 size_t characters_of(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attune/base/file.h"
 
@@ -33,6 +34,10 @@ class TextOutput {
   std::unique_ptr<AtomicFile> file_;  // null: standard output
 };
 
+/// Throws ConfigError where the file `output`, which a command replaces, is one of its `inputs`, or the file that
+/// standard input comes from. "": no file.
+void check_output(const std::string& output, const std::vector<std::string>& inputs);
+
 /// A line on standard error, for people.
 void write_note(const std::string& text);
 
@@ -44,6 +49,9 @@ std::string one_line(std::string_view text);
 /// What a model writes, likewise, but with the marks of a text's direction, which languages from right to left need.
 /// Those in `kept` stay.
 std::string written_text(std::string_view text, std::string_view kept = {});
+
+/// A duration for people: "12.3 seconds", "4.5 minutes".
+std::string time_text(double seconds);
 
 /// The characters of a text in UTF-8: the columns that it takes on a terminal, where none is wide.
 size_t characters_of(std::string_view text);

@@ -15,6 +15,7 @@
 #include "attune/cli/ranks.h"
 #include "attune/cli/standard_stream.h"
 #include "attune/cli/terminal.h"
+#include "attune/cli/text_output.h"
 #include "attune/cli/training_text.h"
 #include "attune/dist/launch.h"
 #include "attune/models/presets.h"
@@ -182,11 +183,6 @@ std::string best_text(ValidationMetric metric, double value) {
       break;
   }
   return fmt::format("loss {:.4f}", value);
-}
-
-// "12.3 seconds", "4.5 minutes"
-std::string time_text(double seconds) {
-  return seconds < 60 ? fmt::format("{:.1f} seconds", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
 }
 
 RunConfig read_config(const Options& options) {

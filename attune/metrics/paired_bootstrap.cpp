@@ -1,5 +1,7 @@
 #include "attune/metrics/paired_bootstrap.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -48,6 +50,11 @@ PairedBootstrap paired_bootstrap(std::span<const BleuCounts> a, std::span<const 
       std::ranges::count_if(differences, [&](double d) { return result.difference >= 0 ? d <= 0 : d >= 0; });
   result.p_value = static_cast<double>(not_better) / static_cast<double>(samples);
   return result;
+}
+
+std::string p_value_text(double p_value, int64_t samples) {
+  const double least = std::max(0.001, 1 / static_cast<double>(samples));
+  return p_value < least ? fmt::format("p < {:.2g}", least) : fmt::format("p = {:.3f}", p_value);
 }
 
 }  // namespace attune

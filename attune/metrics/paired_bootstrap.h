@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "attune/metrics/bleu.h"
 
@@ -20,5 +21,8 @@ struct PairedBootstrap {
 /// for machine translation evaluation", section 4.
 PairedBootstrap paired_bootstrap(std::span<const BleuCounts> a, std::span<const BleuCounts> b, int64_t samples = 1000,
                                  uint64_t seed = 1);
+
+/// "p = 0.012"; "p < 0.001" where so many samples, or three digits, tell no more.
+std::string p_value_text(double p_value, int64_t samples);
 
 }  // namespace attune

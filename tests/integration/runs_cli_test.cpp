@@ -183,18 +183,25 @@ TEST_F(RunsCliTest, PicturesDoNotGoToATerminal) {
 
 TEST_F(RunsCliTest, CompareShowsWhatDiffers) {
   const std::string table = output_of({"compare", run("seed1"), run("seed2"), run("other")});
-  for (const char* row : {"model.d_ff ", "train.seed ", "parameters ", "minutes ", "best valid_nll ", "memory_mib "})
+  for (const char* row : {"model.d_ff ", "train.seed ", "parameters ", "training ", "best valid_nll ", "memory_mib "})
     EXPECT_THAT(table, HasSubstr(row));
   EXPECT_THAT(table, Not(HasSubstr("model.heads")));
   EXPECT_THAT(table, HasSubstr("over 2 seeds"));
   const Json json = Json::parse(output_of({"compare", run("seed1"), run("seed2"), run("other"), "--json"}));
   ASSERT_EQ(json["runs"].size(), 3u);
+  EXPECT_TRUE(json["runs"][0]["minutes"].is_number());
   EXPECT_EQ(json["differing_keys"], (Json{"model.d_ff", "train.seed"}));
   ASSERT_EQ(json["seeds"].size(), 1u);
   const auto value = [&](size_t i) { return json["runs"][i]["best"]["valid_nll"]["value"].get<double>(); };
   const Json spread = json["seeds"][0]["best"]["valid_nll"];
   EXPECT_NEAR(spread["mean"].get<double>(), (value(0) + value(1)) / 2, 1e-12);
   EXPECT_NEAR(spread["standard_deviation"].get<double>(), std::abs(value(0) - value(1)) / std::sqrt(2.0), 1e-12);
+}
+
+TEST_F(RunsCliTest, CompareShowsTheTimeOfAShortRun) {
+  fs::copy(run("seed1"), folder_ / "short", fs::copy_options::recursive);
+  write_file(folder_ / "short" / "metrics.jsonl", "{\"step\":2,\"time\":100.0,\"seconds\":2.14,\"loss\":4.5}\n");
+  EXPECT_THAT(output_of({"compare", folder_ / "short", run("other")}), HasSubstr("2.1 seconds "));
 }
 
 TEST_F(RunsCliTest, RunsOfOneSeedAreNoSeeds) {
@@ -288,7 +295,7 @@ TEST_F(RunsCliTest, RunsOfEarlierVersionsAreComparedAndDrawn) {
   write_file(folder_ / "old" / "metrics.jsonl",
              "{\"step\":2,\"time\":100.0,\"loss\":4.5,\"nll\":4.2}\n{\"step\":3,\"time\":160.0,\"valid_loss\":4.1}\n");
   const std::string old = folder_ / "old";
-  EXPECT_THAT(output_of({"compare", old, run("other")}), AllOf(HasSubstr("1.00 "), HasSubstr("4.1000 at 3")));
+  EXPECT_THAT(output_of({"compare", old, run("other")}), AllOf(HasSubstr("1.0 minutes "), HasSubstr("4.1000 at 3")));
   EXPECT_THAT(output_of({"draw", "metrics", old, "--x", "time"}), HasSubstr(">minutes<"));
   EXPECT_THAT(refusal(run_attune({"draw", "metrics", old, "--x", "tokens"})), HasSubstr("use --x step"));
 }

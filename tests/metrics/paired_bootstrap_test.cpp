@@ -63,5 +63,13 @@ TEST(PairedBootstrap, EqualOutputsDoNotDiffer) {
   EXPECT_THROW(paired_bootstrap(counts, counts, 0), DataError);
 }
 
+TEST(PairedBootstrap, APValueIsWrittenNoSmallerThanTheSamplesShow) {
+  EXPECT_EQ(p_value_text(0, 1000), "p < 0.001");
+  EXPECT_EQ(p_value_text(0.001, 1000), "p = 0.001");
+  EXPECT_EQ(p_value_text(0.0002, 10000), "p < 0.001");
+  EXPECT_EQ(p_value_text(0, 20), "p < 0.05");
+  EXPECT_EQ(p_value_text(1, 20), "p = 1.000");
+}
+
 }  // namespace
 }  // namespace attune
