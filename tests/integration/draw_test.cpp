@@ -125,6 +125,9 @@ TEST(Draw, BlocksShowWhereTheNormStands) {
     EXPECT_THAT(llama, HasSubstr(part));
   EXPECT_THAT(picture({"block", "--preset", "transformer-base-latent"}), HasSubstr("latent of 128"));
   EXPECT_THAT(picture({"block", "--preset", "bert-base"}), HasSubstr("Linear, tanh"));
+  const std::string changed = picture({"block", "--preset", "bert-base", "--set", "model.norm=pre"});
+  for (const char* part : {"pre-norm: x + sublayer(norm(x))", "30522 to 768", "768 to 2 labels"})
+    EXPECT_THAT(changed, HasSubstr(part));
   const std::string sandwich = picture({"block", "--set", "model.norm=sandwich"});
   EXPECT_EQ(count_of(sandwich, ">LayerNorm<"), 12u);
   EXPECT_THAT(sandwich, HasSubstr("x + norm(sublayer(norm(x)))"));
@@ -231,7 +234,7 @@ TEST(Draw, WhatCannotBeDrawnIsSaidInOneLine) {
   EXPECT_THAT(no_picture({"schedule", "--warmup", "0"}), HasSubstr("--warmup 0"));
   EXPECT_THAT(no_picture({"schedule", "no-such.toml"}), HasSubstr("no-such.toml"));
   EXPECT_THAT(no_picture({"block", "--preset", "transformer-bass"}), HasSubstr("did you mean \"transformer-base\"?"));
-  EXPECT_THAT(no_picture({"block", "--preset", "bert-base", "--set", "model.norm=pre"}), HasSubstr("--set"));
+  EXPECT_THAT(no_picture({"block", "--preset", "bert-base", "--set", "model.nrom=pre"}), HasSubstr("nrom"));
   EXPECT_THAT(no_picture({"mask", "--out", "/no/such/folder/a.svg"}), HasSubstr("/no/such/folder"));
 }
 

@@ -231,11 +231,21 @@ Stack stack_of(const TransformerConfig& c) {
   return stack;
 }
 
+// With the vocabulary and the labels of the publication, which a run takes from its text.
+TransformerConfig changed_preset(const Preset& preset, const std::vector<std::string>& set) {
+  TransformerConfig model = read_run_config("", set, preset.name).model;
+  const TransformerConfig published = preset_model(preset);
+  for (const auto size :
+       {&TransformerConfig::source_vocab, &TransformerConfig::target_vocab, &TransformerConfig::vocab})
+    if (model.*size == 0) model.*size = published.*size;
+  if (model.labels.empty() && !model.is_regression()) model.labels = published.labels;
+  return model;
+}
+
 Described described(const BlockCommand& c) {
   if (!c.preset.empty()) {
     if (!c.what.empty()) fail<ConfigError>("give a configuration or --preset, not both");
-    if (!c.set.empty()) fail<ConfigError>("--set changes a configuration, not a preset");
-    return {c.preset, preset_model(find_preset(c.preset))};
+    return {c.preset, changed_preset(find_preset(c.preset), c.set)};
   }
   std::error_code ignored;
   if (std::filesystem::is_directory(c.what, ignored)) {
