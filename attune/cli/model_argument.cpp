@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"
 
@@ -30,6 +32,15 @@ std::string model_of(const std::string& given) {
   fail<ConfigError>("{}: the run has no model yet; attune train --out {} --resume goes on", given, given);
 }
 
+// The first of `texts` that is what is looked for changes places with `given`. Returns whether there is one.
+bool change_places(std::string& given, std::vector<std::string>& texts, bool (*is_looked_for)(const fs::path&)) {
+  const auto found = std::ranges::find_if(texts, is_looked_for);
+  if (found == texts.end()) return false;
+  std::swap(given, *found);
+  std::rotate(texts.begin(), found, found + 1);
+  return true;
+}
+
 }  // namespace
 
 CLI::Option* add_model(CLI::App& command, std::string& folder, const std::string& description) {
@@ -52,16 +63,18 @@ void check_model(const std::string& folder, const std::string& usage) {
 }
 
 void find_model(std::string& folder, std::vector<std::string>& texts, const std::string& usage) {
-  std::error_code ignored;
-  if (fs::exists(folder, ignored)) return;
-  const auto names_model = [](const std::string& text) { return is_model(text) || is_model(fs::path(text) / "model"); };
-  const auto found = std::ranges::find_if(texts, names_model);
-  if (found == texts.end()) return check_model(folder, usage);
-  const std::string model = model_of(*found);
-  texts.erase(found);
-  texts.insert(texts.begin(), folder);
-  folder = model;
+  if (is_there(folder)) return;
+  const auto names_model = [](const fs::path& text) { return is_model(text) || is_model(text / "model"); };
+  if (!change_places(folder, texts, names_model)) return check_model(folder, usage);
+  folder = model_of(folder);
   write_note(fmt::format("the model, {}, is expected before the text", folder));
+}
+
+void find_tokenizer_argument(std::string& tokenizer, std::vector<std::string>& texts, const std::string& usage) {
+  if (is_there(tokenizer)) return;
+  if (!change_places(tokenizer, texts, is_there))
+    fail<ConfigError>("{}: is no tokenizer and no model folder ({})", tokenizer, usage);
+  write_note(fmt::format("the tokenizer, {}, is expected before the text", tokenizer));
 }
 
 }  // namespace attune::cli

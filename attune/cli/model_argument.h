@@ -22,4 +22,7 @@ void check_model(const std::string& folder, const std::string& usage);
 /// ConfigError, as check_model(), when none of them is.
 void find_model(std::string& folder, std::vector<std::string>& texts, const std::string& usage);
 
+/// The same for a tokenizer, which is a file or a folder.
+void find_tokenizer_argument(std::string& tokenizer, std::vector<std::string>& texts, const std::string& usage);
+
 }  // namespace attune::cli

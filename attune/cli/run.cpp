@@ -93,6 +93,13 @@ bool reader_is_gone() {
   return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
+// The exit status of a command that has written to std::cout and ends with `status`.
+int status_after_output(int status) {
+  std::cout.flush();
+  if (std::cout) return status;
+  return reader_is_gone() ? 128 + SIGPIPE : report("cannot write standard output");
+}
+
 // What is wrong with a word that stands where a subcommand is expected, or "".
 std::string explain_unknown(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
@@ -215,12 +222,9 @@ int run(int argc, char** argv) {
   check_values(app);
   try {
     app.parse(argc, argv);
-    std::cout.flush();
-    if (!std::cout && reader_is_gone()) throw ReaderGone();
-    if (!std::cout) return report("cannot write standard output");
-    return exit_status;
+    return status_after_output(exit_status);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return status_after_output(app.exit(error));  // --help, --version
     const std::string unknown = argc > 1 ? explain_unknown(app, argv[1]) : "";
     report(unknown.empty() ? std::string(error.what()) + " (see --help)" : unknown);
     return 2;

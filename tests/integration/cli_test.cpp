@@ -333,7 +333,12 @@ TEST_F(CliTest, TokenizersAreTrainedAndUsed) {
   }
   EXPECT_EQ(output_of({"tokenizer", "decode", model_, "17", "18", "3"}),
             Translator::load(model_).source_tokenizer().decode(std::vector<int32_t>{17, 18}) + "\n");
-  EXPECT_THAT(output_of({"tokenizer", "encode", model_, "The dog"}), HasSubstr("\xE2\x96\x81The"));
+  const std::string encoded = output_of({"tokenizer", "encode", model_, "The dog"});
+  EXPECT_THAT(encoded, HasSubstr("\xE2\x96\x81The"));
+  const std::string note = "attune: the tokenizer, " + model_ + ", is expected before the text\n";
+  EXPECT_EQ(output_of({"tokenizer", "encode", "The dog", model_}, "", note), encoded);
+  EXPECT_EQ(output_of({"tokenizer", "decode", "17", "18", model_}, "", note),
+            output_of({"tokenizer", "decode", model_, "17", "18"}));
 }
 
 }  // namespace
