@@ -73,6 +73,7 @@ void write_npy(const std::string& path, const std::vector<float>& values, size_t
 
 int embed(EmbedCommand command) {
   find_model(command.model, command.text, "attune embed MODEL TEXT");
+  check_output(command.output, {command.file});
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);
   const Device device = device_of(command.device);

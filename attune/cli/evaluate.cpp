@@ -122,6 +122,9 @@ Lines translate(const Translator& translator, const TranslateOptions& given, con
 Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& model) {
   if (command.source.empty() || command.references.empty())
     fail<ConfigError>("a model that translates needs --source and --reference");
+  std::vector<std::string> inputs = command.references;
+  inputs.insert(inputs.end(), {command.source, command.alignments});
+  check_output(command.output, inputs);
   const Lines sources = read_lines(command.source);
   const std::vector<Lines> references = read_references(command, command.source, sources);
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);

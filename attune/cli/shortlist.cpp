@@ -22,6 +22,7 @@ int make_shortlist(const ShortlistCommand& command) {
   check_range<int64_t>("--frequent", command.frequent, 0, 1 << 20);
   check_range<int64_t>("--sentences", command.sentences, 0, int64_t{1} << 40);
   command.lexicon.validate();
+  check_output(command.output, {command.source, command.target});
   const ModelFolder model = open_model_folder(command.model);
   ParallelCorpus corpus =
       load_parallel_corpus({command.source}, {command.target}, *model.source_tokenizer, *model.target_tokenizer);

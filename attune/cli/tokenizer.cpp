@@ -12,6 +12,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/cli/command.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -74,6 +75,7 @@ void check_extension(const std::string& output, TokenizerKind kind) {
 int train(const TrainCommand& command) {
   const TokenizerKind kind = named<TokenizerKind>("--kind", command.kind);
   check_extension(command.output, kind);
+  check_output(command.output, command.input);
   const auto tokenizer = train_tokenizer(command, kind);
   tokenizer->save(command.output);
   const bool subwords = kind == TokenizerKind::unigram || kind == TokenizerKind::bpe;
@@ -271,13 +273,17 @@ struct UseHelp {
   const char* name;
   const char* description;
   const char* examples;
-  const char* text;  // of the argument with the text; null: the subcommand takes none
+  const char* text;             // of the argument with the text; null: the subcommand takes none
+  const char* usage = nullptr;  // likewise
 };
 
 /// A subcommand that takes a tokenizer.
 CLI::App* add_use(CLI::App& parent, const UseHelp& help, const std::shared_ptr<UseCommand>& c,
                   int (*body)(const UseCommand&)) {
-  CLI::App* command = add_command(parent, help.name, help.description, help.examples, [c, body] { return body(*c); });
+  CLI::App* command = add_command(parent, help.name, help.description, help.examples, [c, body, usage = help.usage] {
+    if (usage != nullptr) find_tokenizer_argument(c->tokenizer, c->text, usage);
+    return body(*c);
+  });
   command->add_option("tokenizer", c->tokenizer, "Tokenizer file, or folder of a model")->required();
   if (help.text != nullptr) add_texts(*command, "text", c->text, help.text);
   command->add_flag("--target", c->target, "Of a model folder with two tokenizers take the target's");
@@ -300,7 +306,8 @@ void add_tokenizer(CLI::App& app) {
                                .description = "Text to tokens, one line for each line",
                                .examples = "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
                                            "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
-                               .text = "Sentences; without them standard input"},
+                               .text = "Sentences; without them standard input",
+                               .usage = "attune tokenizer encode TOKENIZER TEXT"},
                               encoding, encode);
   encoder->add_flag("--ids", encoding->ids, "Token ids instead of the tokens themselves");
   encoder->add_flag("--special-tokens", encoding->special_tokens, "With the tokens that a model expects around a text");
@@ -316,7 +323,8 @@ void add_tokenizer(CLI::App& app) {
            .description = "Token ids to text, one line for each line",
            .examples = "  attune tokenizer decode tokenizer.model 17 42 3\n"
                        "  attune tokenizer decode tokenizer.model < news.ids",
-           .text = "Ids of one sentence; without them standard input"},
+           .text = "Ids of one sentence; without them standard input",
+           .usage = "attune tokenizer decode TOKENIZER IDS"},
           decoding, decode)
       ->add_flag("--special-tokens", decoding->special_tokens, "Special tokens are written too");
   const auto showing = std::make_shared<UseCommand>();

@@ -153,6 +153,7 @@ TranslateOptions options_of(const TranslateCommand& command, const Translator& t
 
 int translate(TranslateCommand command) {
   find_model(command.model, command.text, "attune translate MODEL TEXT");
+  check_output(command.output, {command.file, command.prefixes, command.shortlist});
   for (const std::string& other : command.ensemble) check_model(other, "--ensemble MODEL");
   const ThreadScope threads = use_threads(command.generation.threads);
   std::vector<std::filesystem::path> folders = {command.model};

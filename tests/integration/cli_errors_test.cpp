@@ -90,6 +90,8 @@ TEST_F(CliErrorsTest, AModelThatIsNotThereIsNamed) {
   EXPECT_THAT(refusal(run_attune({"classify", "the dog"})), HasSubstr("(attune classify MODEL TEXT)"));
   EXPECT_THAT(refusal(run_attune({"embed", "the dog"})), HasSubstr("(attune embed MODEL TEXT)"));
   EXPECT_THAT(refusal(run_attune({"generate", "the dog"})), HasSubstr("(attune generate MODEL --prompt TEXT)"));
+  EXPECT_THAT(refusal(run_attune({"tokenizer", "encode", "the dog"})),
+              HasSubstr("the dog: is no tokenizer and no model folder (attune tokenizer encode TOKENIZER TEXT)"));
   EXPECT_THAT(refusal(run_attune({"draw", "attention", "none", "a"})), HasSubstr("none: is no model folder"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--ensemble", "none", "a"})),
               HasSubstr("none: is no model folder"));
@@ -183,6 +185,56 @@ TEST_F(CliErrorsTest, AnOutputFileThatIsStandardOutputIsRefused) {
   EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", "The dog.", "--html", "-"})),
               HasSubstr("cannot write -: it is standard output"));
   EXPECT_FALSE(fs::exists("-"));
+}
+
+TEST_F(CliErrorsTest, AnOutputFileThatIsAnInputIsRefused) {
+  const std::string config = file("run.toml", "[model]\nnorm = \"post\"\n"), old = read_file(text_);
+  fs::create_hard_link(text_, folder_ / "same");
+  for (const std::string& out : {text_, (folder_ / "same").string()})
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"translate", model_, "--file", text_, "--output", out},
+             {"translate", model_, "The dog.", "--prefixes", text_, "--output", out},
+             {"translate", model_, "The dog.", "--shortlist", text_, "--output", out},
+             {"classify", model_, "--file", text_, "--output", out},
+             {"embed", model_, "--file", text_, "--output", out},
+             {"evaluate", model_, "--source", text_, "--reference", config, "--output", out},
+             {"evaluate", model_, "--source", config, "--reference", text_, "--output", out},
+             {"shortlist", model_, "--source", text_, "--target", config, "--output", out},
+             {"shortlist", model_, "--source", config, "--target", text_, "--output", out},
+             {"tokenizer", "train", "--input", config, text_, "--output", out},
+             {"bench", "train", "--batches", text_, "--trace", out},
+             {"bench", "serve", text_, "--path", "/translate", "--answers", out}})
+      EXPECT_EQ(refusal(run_attune(words)),
+                "attune: " + out + ": is an input too, which the output would replace: name another file\n")
+          << words[0];
+  EXPECT_EQ(read_file(text_), old);
+  for (const char* kind : {"block", "schedule"})
+    EXPECT_THAT(refusal(run_attune({"draw", kind, config, "--out", config})), HasSubstr("is an input too"));
+  const std::string words = attune_binary() + " translate " + model_ + " --output " + text_ + " < " + text_;
+  EXPECT_THAT(refusal(run_command({"sh", "-c", words})), HasSubstr("is an input too"));
+}
+
+TEST_F(CliErrorsTest, DevicesAndPipesAreOutputs) {
+  const std::string translate = attune_binary() + " translate " + model_ + " 'The dog.' --output ";
+  const CommandResult timed = run_command({"sh", "-c", translate + "/dev/null > /dev/null"});
+  EXPECT_EQ(timed.status, 0) << timed.errors;
+  const std::string pipe = (folder_ / "pipe").string();
+  const CommandResult piped =
+      run_command({"sh", "-c", "mkfifo " + pipe + " && { " + translate + pipe + " & cat " + pipe + "; }"});
+  EXPECT_EQ(piped.output, output_of({"translate", model_, "The dog."}));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "The dog.", "--output", "/dev/full"})),
+              HasSubstr("cannot write /dev/full: "));
+}
+
+TEST_F(CliErrorsTest, HelpThatCannotBeWritten) {
+  for (const char* words : {" --help", " --version", " train --help"}) {
+    const CommandResult result = run_command({"sh", "-c", attune_binary() + words + " > /dev/full"});
+    EXPECT_EQ(result.status, 1) << words;
+    EXPECT_EQ(result.errors, "attune: cannot write standard output\n");
+  }
+  const CommandResult gone = run_attune({"--help"}, {.input = "", .close_output = true});
+  EXPECT_EQ(gone.status, 128 + SIGPIPE);
+  EXPECT_EQ(gone.errors, "");
 }
 
 TEST_F(CliErrorsTest, AReaderThatHasGone) {

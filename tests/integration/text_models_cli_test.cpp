@@ -259,6 +259,8 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
   ASSERT_TRUE(std::regex_search(drawn, place, std::regex("<text x=\"([0-9.]+)\"[^>]*>" + legend + "<")));
   EXPECT_GE(std::stod(width[1]), std::stod(place[1]) + 11 * 0.56 * static_cast<double>(legend.size()))
       << "the legend is wider than the cells of three labels";
+  EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", data, "--confusion", data}),
+              HasSubstr(data + ": is an input too"));
   EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", data, "--confusion", "labels.png"}),
               HasSubstr("--confusion labels.png: needs .html or .svg"));
 }

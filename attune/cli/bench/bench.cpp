@@ -21,6 +21,7 @@
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
 #include "attune/cli/device_option.h"
+#include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
 #include "attune/inference/decoding/beam_search.h"
 #include "attune/inference/place_model.h"
@@ -143,6 +144,7 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
 }
 
 int bench_train(const Options& o) {
+  for (const std::string& output : {o.write_batches, o.trace}) check_output(output, {o.config, o.batches.file});
   const ThreadScope threads = use_threads(o.threads);
   RunConfig config = configuration(o);
   const bool two_sides = config.model.architecture == Architecture::encoder_decoder;

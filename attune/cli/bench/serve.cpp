@@ -17,6 +17,7 @@
 #include "attune/cli/bench/serve.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
+#include "attune/cli/text_output.h"
 #include "attune/text/text_file.h"
 
 namespace attune::cli {
@@ -169,6 +170,7 @@ int bench_serve(ServeBench& b) {
   check_within("--port", b.load.port, 1, 65535);
   if (!(b.load.rate >= 0)) fail<ConfigError>("--rate {}: needs 0 or more", b.load.rate);
   if (!(b.load.timeout_seconds > 0)) fail<ConfigError>("--timeout {}: needs more than 0", b.load.timeout_seconds);
+  check_output(b.answers, {b.file});
   b.load.bodies = bodies(b);
   if (b.load.requests == 0) b.load.requests = static_cast<int64_t>(b.load.bodies.size());
   std::ofstream answers;

@@ -9,10 +9,14 @@ namespace attune::cli {
 CLI::App* add_picture(CLI::App& draw, const std::string& kind, const std::string& description,
                       const std::string& examples, std::function<std::string()> picture) {
   const auto file = std::make_shared<std::string>();
-  CLI::App* command = add_command(draw, kind, description, examples, [picture = std::move(picture), file, kind] {
+  CLI::App* command = add_command(draw, kind, description, examples, [picture = std::move(picture), file, kind, &draw] {
     if (file->empty() && ::isatty(STDOUT_FILENO) == 1)
       fail<ConfigError>("a picture is SVG, which no terminal shows: give --out {}.svg, or send it to another program",
                         kind);
+    std::vector<std::string> inputs;  // configurations and metrics are given without an option's name
+    for (const CLI::Option* option : draw.get_subcommand(kind)->get_options())
+      if (option->get_positional()) inputs.insert(inputs.end(), option->results().begin(), option->results().end());
+    check_output(*file, inputs);
     const std::string svg = picture();  // a picture that cannot be drawn leaves the file as it was
     TextOutput out(*file);
     out.write(svg);
