@@ -33,10 +33,14 @@ void check_pairs(const char* source, const char* target, const DataConfig& data,
   if (sources != targets) fail<ConfigError>("{} names {} files but {} names {}", source, sources, target, targets);
 }
 
-void check_alignments(const DataConfig& data) {
+// The weight's default says nothing: every file that a run writes has it.
+void check_alignments(const DataConfig& data, const TrainConfig& train) {
   if (!data.train_alignments.empty() && data.train_alignments.size() != data.train_source.size())
     fail<ConfigError>("data.train_alignments names {} files but data.train_source names {}",
                       data.train_alignments.size(), data.train_source.size());
+  if (const double weight = train.guided_alignment;
+      data.train_alignments.empty() && weight > 0 && weight != TrainConfig().guided_alignment)
+    fail<ConfigError>("train.guided_alignment = {}: needs data.train_alignments, which guide the head", weight);
 }
 
 // What the alignments say of tokens is of the segmentation that they were read with.
@@ -95,7 +99,6 @@ void check_data(const DataConfig& data, const TransformerConfig& model) {
   check_pairs("data.valid_source", "data.valid_target", data, false);
   check_tokenizers(data);
   check_prepared(data, model.architecture == Architecture::encoder_decoder);
-  check_alignments(data);
   check_below_one("data.valid_fraction", data.valid_fraction);
   if (data.text_unit == TextUnit::answer && model.architecture == Architecture::encoder_masked_lm)
     fail<ConfigError>("data.text_unit = \"answer\": architecture = \"encoder_masked_lm\" reads texts");
@@ -275,6 +278,7 @@ void RunConfig::validate() const {
   check_model(model, data);
   check_optimizer(optimizer);
   check_train(train);
+  check_alignments(data, train);
   check_sampling(data, train);
   check_device(train.device);
   check_validation(train, model);

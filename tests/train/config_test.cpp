@@ -175,6 +175,8 @@ TEST(RunConfig, ValidateNamesFieldAndValue) {
       {[](C& c) { c.train.batch_tokens = 0; }, "train.batch_tokens = 0"},
       {[](C& c) { c.train.accumulate = 0; }, "train.accumulate = 0"},
       {[](C& c) { c.train.label_smoothing = 1; }, "train.label_smoothing = 1"},
+      {[](C& c) { c.train.guided_alignment = 0.5; },
+       "train.guided_alignment = 0.5: needs data.train_alignments, which guide the head"},
       {[](C& c) { c.train.seed = uint64_t{1} << 63; }, "train.seed = 9223372036854775808: needs a number below 2^63"},
       {[](C& c) { c.train.log_every = 0; }, "train.log_every = 0"},
       {[](C& c) { c.train.valid_every = -1; }, "train.valid_every = -1"},
@@ -204,6 +206,8 @@ TEST(RunConfig, LimitsThatAreFineTogether) {
   config.train.keep_checkpoints = 0;
   config.model.share_embeddings = true;
   config.model.target_vocab = 100;
+  EXPECT_NO_THROW(config.validate());
+  config.train.guided_alignment = 0;
   EXPECT_NO_THROW(config.validate());
   config.data.joint_vocab = false;
   config.data.tokenizer = "one.model";
