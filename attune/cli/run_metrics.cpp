@@ -65,6 +65,8 @@ std::string unit_of(const std::string& name, const std::vector<Json>& lines) {
   static const std::pair<const char*, const char*> units[] = {{"loss", "nats"},
                                                               {"valid_loss", "nats"},
                                                               {"nll", "nats"},
+                                                              {"guided_loss", "nats"},
+                                                              {"r_drop_loss", "nats"},
                                                               {"valid_nll", "nats"},
                                                               {"perplexity", "perplexity"},
                                                               {"valid_perplexity", "perplexity"},

@@ -89,6 +89,7 @@ CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt,
   in.cross_mask.guide = &guide;
   const GuidedDecoderOutput decoded = parts_.decoder->guided(in.x, in.memory, in.self_mask, in.cross_mask, head->layer);
   CrossEntropy result = parts_.projection->loss(decoded.states, labels, options);
+  result.guided_loss = decoded.loss.detach();
   result.loss = residual_dropout(result.loss.reshape({1}), decoded.loss.reshape({1})).reshape({});
   return result;
 }

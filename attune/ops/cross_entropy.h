@@ -26,6 +26,7 @@ struct CrossEntropy {
   int64_t labels = 0;                       // that are not ignored
   Tensor correct = {};                      // float64: how many labels are the (first) largest logit of their row
   Tensor sum_divergence = {};               // float64: KL(p || q) + KL(q || p) of all pairs of r_drop
+  Tensor guided_loss = {};                  // the part of `loss` that is a guided head's; undefined without one
 };
 
 /// scale * sum over rows of (1 - epsilon) * -log p[label] + epsilon * mean over all classes of -log p, with

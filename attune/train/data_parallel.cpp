@@ -154,13 +154,15 @@ void DataParallel::add_squares(const Tensor& sum) const {
 
 // Each rank says its numbers and, a bit each, of which parameters it has a gradient.
 UpdateTotals DataParallel::agree(const UpdateTotals& mine) {
-  constexpr size_t kNumbers = 4;
+  constexpr size_t kNumbers = 6;
   const size_t width = kNumbers + (places_.size() + 63) / 64;
   std::vector<uint64_t> said(width), all(width * static_cast<size_t>(communicator_.size()));
   said[0] = std::bit_cast<uint64_t>(mine.loss);
   said[1] = std::bit_cast<uint64_t>(mine.nll);
   said[2] = static_cast<uint64_t>(mine.failures);
   said[3] = std::bit_cast<uint64_t>(mine.squares);
+  said[4] = std::bit_cast<uint64_t>(mine.guided_loss);
+  said[5] = std::bit_cast<uint64_t>(mine.r_drop_loss);
   for (size_t i = 0; i < places_.size(); ++i)
     said[kNumbers + i / 64] |= static_cast<uint64_t>(places_[i].has_gradient) << (i % 64);
   communicator_.start_all_gather_bytes(std::as_bytes(std::span(said)), std::as_writable_bytes(std::span(all))).wait();
@@ -174,6 +176,8 @@ UpdateTotals DataParallel::agree(const UpdateTotals& mine) {
     if (theirs[2] > 0 && totals.first_failure < 0) totals.first_failure = rank;
     totals.failures += static_cast<int64_t>(theirs[2]);
     totals.squares += std::bit_cast<double>(theirs[3]);
+    totals.guided_loss += std::bit_cast<double>(theirs[4]);
+    totals.r_drop_loss += std::bit_cast<double>(theirs[5]);
     for (size_t i = kNumbers; i < width; ++i) present[i] |= theirs[i];
   }
   for (size_t i = 0; i < places_.size(); ++i)

@@ -30,8 +30,8 @@ struct CommunicationCost {
 
 /// What a rank tells the others about an update; after agree(), the sums over all ranks.
 struct UpdateTotals {
-  double loss = 0, nll = 0;
-  int64_t failures = 0;  // ranks with a loss that is not finite
+  double loss = 0, nll = 0, guided_loss = 0, r_drop_loss = 0;  // see UpdateResult
+  int64_t failures = 0;                                        // ranks with a loss that is not finite
   int64_t first_failure = -1;
   double squares = 0;  // of this rank's part of each bucket; the parts of all ranks are the whole gradient
 };

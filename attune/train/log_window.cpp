@@ -8,6 +8,8 @@ namespace attune {
 void LogWindow::add(const UpdateResult& update, double update_seconds) {
   loss += update.loss;
   nll += update.nll;
+  guided_loss += update.guided_loss;
+  r_drop_loss += update.r_drop_loss;
   labels += update.labels;
   tokens += update.tokens;
   gradient_norm += update.gradient_norm;
@@ -26,6 +28,8 @@ std::vector<std::pair<std::string, double>> log_scalars(const LogWindow& window,
   std::vector<std::pair<std::string, double>> scalars = {{"loss", window.loss / labels}};
   if (form.probabilities)
     scalars.insert(scalars.end(), {{"nll", window.nll / labels}, {"perplexity", std::exp(window.nll / labels)}});
+  if (window.guided_loss > 0) scalars.emplace_back("guided_loss", window.guided_loss / labels);
+  if (window.r_drop_loss > 0) scalars.emplace_back("r_drop_loss", window.r_drop_loss / labels);
   scalars.insert(scalars.end(), {{"learning_rate", learning_rate},
                                  {"gradient_norm", window.gradient_norm / steps},
                                  {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}});

@@ -14,10 +14,11 @@ namespace attune {
 struct LogWindow {
   double loss = 0;  // label-smoothed, over `labels`
   double nll = 0;
-  int64_t labels = 0;           // predictions
-  int64_t tokens = 0;           // that the model worked on
-  double gradient_norm = 0;     // over `steps`, before clipping
-  double expert_imbalance = 0;  // over `steps`, see UpdateResult
+  double guided_loss = 0, r_drop_loss = 0;  // see UpdateResult
+  int64_t labels = 0;                       // predictions
+  int64_t tokens = 0;                       // that the model worked on
+  double gradient_norm = 0;                 // over `steps`, before clipping
+  double expert_imbalance = 0;              // over `steps`, see UpdateResult
   int64_t steps = 0;
   double seconds = 0;
   int64_t bytes_sent = 0;  // by one of several ranks; see UpdateResult
@@ -42,6 +43,8 @@ template <class FieldVisitor>
 void visit_fields(LogWindow& w, FieldVisitor& v) {
   v("loss", w.loss);
   v("nll", w.nll);
+  v("guided_loss", w.guided_loss);
+  v("r_drop_loss", w.r_drop_loss);
   v("labels", w.labels);
   v("tokens", w.tokens);
   v("gradient_norm", w.gradient_norm);

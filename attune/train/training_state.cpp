@@ -216,8 +216,11 @@ void check(const TrainingState& state, const std::string& where) {
     whole(name, value, 0, kMost);
   whole("window.steps", window.steps, 0, state.step);
   const double least_loss = window.labels > 0 ? kLeastLoss * static_cast<double>(window.labels) : 0;
-  real("window.loss", window.loss, least_loss);
-  real("window.nll", window.nll, least_loss);
+  for (const auto& [name, value] : {std::pair{"window.loss", window.loss},
+                                    {"window.nll", window.nll},
+                                    {"window.guided_loss", window.guided_loss},
+                                    {"window.r_drop_loss", window.r_drop_loss}})
+    real(name, value, least_loss);
   real("window.gradient_norm", window.gradient_norm, 0);
   real("window.expert_imbalance", window.expert_imbalance, 0);
   seconds("window.seconds", window.seconds);

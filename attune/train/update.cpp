@@ -5,6 +5,7 @@
 #include <cmath>
 #include <compare>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -87,9 +88,11 @@ double passes_of(const UpdateInput& input) {
 
 // What this rank's parts of the batches give, scalars on the device.
 struct BatchLosses {
-  std::vector<int64_t> batches;  // their numbers in the epoch
-  std::vector<Tensor> losses;    // their sum is that per label of the update
-  std::vector<Tensor> nlls;      // summed over labels and passes
+  std::vector<int64_t> batches;     // their numbers in the epoch
+  std::vector<Tensor> losses;       // their sum is that per label of the update
+  std::vector<Tensor> nlls;         // summed over labels and passes
+  std::vector<Tensor> guided;       // what guided heads add to the losses; none without
+  std::vector<Tensor> divergences;  // summed over the pairs of r_drop; none without
 };
 
 // Starts the losses and gradients of all batches, as far as they are this rank's.
@@ -113,13 +116,16 @@ BatchLosses accumulate_gradients(const UpdateInput& input, double labels, Expert
     done.batches.push_back(input.first_batch + static_cast<int64_t>(i));
     done.losses.push_back(loss.detach());
     done.nlls.push_back(cross_entropy.sum_negative_log_likelihood);
+    if (cross_entropy.guided_loss.defined()) done.guided.push_back(cross_entropy.guided_loss);
+    if (input.r_drop > 0 && cross_entropy.sum_divergence.defined())
+      done.divergences.push_back(cross_entropy.sum_divergence);
     send_next(input, i);
   }
   return done;
 }
 
 // All that the host reads of an update, in one tensor on the device: the sum of the squares of the gradients, the
-// losses, the negative log likelihoods.
+// losses, the negative log likelihoods, and what is added to the cross entropies.
 Tensor numbers_of(const BatchLosses& batches, const Adam& adam, const DataParallel* ranks) {
   const Tensor squares = Tensor::zeros({1}, {DType::f64, adam.device()});
   if (ranks != nullptr) {
@@ -128,8 +134,8 @@ Tensor numbers_of(const BatchLosses& batches, const Adam& adam, const DataParall
     adam.add_squares(squares);
   }
   std::vector<Tensor> parts = {squares};
-  parts.insert(parts.end(), batches.losses.begin(), batches.losses.end());
-  parts.insert(parts.end(), batches.nlls.begin(), batches.nlls.end());
+  for (const std::vector<Tensor>* numbers : {&batches.losses, &batches.nlls, &batches.guided, &batches.divergences})
+    parts.insert(parts.end(), numbers->begin(), numbers->end());
   return joined_numbers(parts, adam.device());
 }
 
@@ -140,7 +146,7 @@ struct Outcome {
 };
 
 // Waits for the device.
-Outcome read_numbers(const Tensor& numbers, const BatchLosses& batches, double labels, double passes) {
+Outcome read_numbers(const Tensor& numbers, const BatchLosses& batches, double labels, const UpdateInput& input) {
   const std::vector<double> values = host_values<double>(numbers);
   Outcome outcome;
   outcome.totals.squares = values[0];
@@ -148,10 +154,15 @@ Outcome read_numbers(const Tensor& numbers, const BatchLosses& batches, double l
   for (size_t i = 0; i < count; ++i) {
     const double loss = values[1 + i];
     outcome.totals.loss += loss * labels;
-    outcome.totals.nll += values[1 + count + i] / passes;
+    outcome.totals.nll += values[1 + count + i] / passes_of(input);
     if (!std::isfinite(loss) && !outcome.failure)
       outcome.failure = fmt::format("batch {}: the loss is {}", batches.batches[i], loss);
   }
+  const auto guided = values.begin() + static_cast<std::ptrdiff_t>(1 + 2 * count);
+  const auto divergences = guided + std::ssize(batches.guided);
+  outcome.totals.guided_loss = labels * std::accumulate(guided, divergences, 0.0);
+  outcome.totals.r_drop_loss = input.r_drop / 2 / passes_of(input) * std::accumulate(divergences, values.end(), 0.0);
+  outcome.totals.loss -= outcome.totals.guided_loss + outcome.totals.r_drop_loss;
   outcome.totals.failures = outcome.failure ? 1 : 0;
   return outcome;
 }
@@ -199,7 +210,7 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
     adam.start_step(input.learning_rate, numbers.rows(0, 1 + std::ssize(batches.losses)));
     if (input.meanwhile) input.meanwhile();
   }
-  const Outcome mine = read_numbers(numbers, batches, labels, passes_of(input));
+  const Outcome mine = read_numbers(numbers, batches, labels, input);
   const UpdateTotals totals = input.ranks != nullptr ? input.ranks->agree(mine.totals) : mine.totals;
   check_finite(model, adam, input, totals, mine.failure);
   if (input.ranks != nullptr)
@@ -207,6 +218,8 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
   adam.count_step();
   result.loss = totals.loss;
   result.nll = totals.nll;
+  result.guided_loss = totals.guided_loss;
+  result.r_drop_loss = totals.r_drop_loss;
   result.gradient_norm = std::sqrt(totals.squares);
   clear_gradients(model);
   balance(experts, input, result);

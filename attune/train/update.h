@@ -47,8 +47,10 @@ struct UpdateInput {
 };
 
 struct UpdateResult {
-  double loss = 0;  // sum over the labels, label-smoothed; with r_drop the mean of both passes and the divergence
-  double nll = 0;   // the same without smoothing and divergence
+  double loss = 0;         // cross entropy, label-smoothed, summed over the labels; with r_drop the mean of both passes
+  double nll = 0;          // the same without smoothing
+  double guided_loss = 0;  // what a guided head adds to the sum, 0 without one
+  double r_drop_loss = 0;  // what the divergences of r_drop add to it
   int64_t labels = 0;
   int64_t tokens = 0;
   double gradient_norm = 0;     // of the mean over labels, before clipping
@@ -61,7 +63,7 @@ struct UpdateResult {
 
 /// Adam's step on the loss per label of all batches together: however a set of examples is cut into batches, the
 /// gradient is the same except for rounding. Gradients are cleared afterwards. The balance loss of mixtures of experts
-/// is formed within each batch and rank, and counts by their share of the labels; it is no part of UpdateResult::loss.
+/// is formed within each batch and rank, and counts by their share of the labels; UpdateResult does not have it.
 /// Their choice biases are moved after the step.
 ///
 /// With `ranks`, every rank calls this with its parts of the same batches, and the update is that of the whole batches

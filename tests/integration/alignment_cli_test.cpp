@@ -12,6 +12,7 @@ namespace attune {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class AlignmentCliTest : public ::testing::Test {
  protected:
@@ -70,6 +71,8 @@ class AlignmentCliTest : public ::testing::Test {
 TEST_F(AlignmentCliTest, GuidedTrainingMakesFewerAlignmentErrors) {
   train("plain");
   train("guided", {"data.train_alignments=" + data("train.align"), "train.guided_alignment=1"});
+  EXPECT_THAT(read_file(folder_ / "guided" / "metrics.jsonl"), HasSubstr("\"guided_loss\":"));
+  EXPECT_THAT(read_file(folder_ / "plain" / "metrics.jsonl"), Not(HasSubstr("guided_loss")));
   const Json plain = evaluate("plain"), guided = evaluate("guided");
   EXPECT_EQ(plain["alignment_origin"], "mean of layer 2");
   EXPECT_EQ(guided["alignment_origin"], "layer 2, head 1");

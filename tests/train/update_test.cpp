@@ -158,6 +158,43 @@ TEST(Update, RDropBringsPredictionsTogether) {
   EXPECT_LT(divergence(), before / 2);
 }
 
+// Without smoothing the cross entropy is the negative log likelihood.
+TEST(Update, TheDivergenceIsNoPartOfTheLoss) {
+  const auto model = small_model(0.3);
+  const auto batches = batches_of(*model, {batch_of(0, 12)});
+  const double sum = [&] {
+    const DropoutScope dropout({.seed = 1, .step = 0});
+    const auto labels = static_cast<double>(batches[0].labels);
+    return labels * batches[0].loss({.scale = 1 / (2 * labels), .r_drop = 3}).loss.item();
+  }();
+  Adam adam(named_parameters(*model), {});
+  const UpdateResult result = update(*model, adam, {.batches = batches, .r_drop = 3});
+  EXPECT_NEAR(result.loss, result.nll, 1e-5 * result.nll);
+  EXPECT_GT(result.r_drop_loss, 0.01);
+  EXPECT_NEAR(result.loss + result.r_drop_loss, sum, 1e-5 * sum);
+}
+
+TEST(Update, TheLossOfAGuidedHeadIsNoPartOfTheLoss) {
+  TransformerConfig config = small_model(0)->config();
+  config.alignment_layer = 1;
+  const auto model = build_transformer(config, 7);
+  require_gradients(*model);
+  std::vector<TrainingBatch> batches;
+  for (const auto& [begin, end] : {std::pair{0, 12}, std::pair{12, 24}}) {
+    PackedBatch batch = batch_of(begin, end);
+    AlignmentLinks links{.offsets = {0}, .keys = std::vector<int32_t>(batch.labels.size(), 0)};
+    for (size_t i = 1; i <= batch.labels.size(); ++i) links.offsets.push_back(static_cast<int32_t>(i));
+    batches.push_back(training_batch(*model, std::move(batch), {.links = links, .weight = 0.5}));
+  }
+  double sum = 0;
+  for (const TrainingBatch& batch : batches) sum += batch.loss({.scale = 1}).loss.item();
+  Adam adam(named_parameters(*model), {});
+  const UpdateResult result = update(*model, adam, {.batches = batches});
+  EXPECT_NEAR(result.loss, result.nll, 1e-5 * result.nll);
+  EXPECT_GT(result.guided_loss, 0.1);
+  EXPECT_NEAR(result.loss + result.guided_loss, sum, 1e-5 * sum);
+}
+
 // The parameters after some updates, with their names.
 std::vector<std::pair<std::string, std::vector<float>>> after_layer_dropout(double probability, bool checkpoints) {
   const auto model = small_model(0.1);
