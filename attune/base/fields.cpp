@@ -47,10 +47,11 @@ std::string_view elements_of(const std::vector<std::vector<int64_t>>&) {
 }  // namespace
 
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  word = word.substr(0, 64);
   std::string best;
-  size_t best_distance = std::max<size_t>(2, word.size() / 2) + 1;
+  size_t best_distance = std::max(std::min<size_t>(2, word.size() / 2), word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const size_t distance = edit_distance(word.substr(0, 64), candidate);
+    const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;
@@ -65,6 +66,8 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 void FieldReader::refuse_unknown() const {
   for (const auto& [key, value] : json_.items()) {
     if (std::find(names_.begin(), names_.end(), key) != names_.end()) continue;
+    for (const auto& [kind, field] : kinds_)
+      if (key == kind) fail<ConfigError>("{}: unknown key \"{}\", did you mean {} = \"{}\"?", where_, key, field, kind);
     const std::string near = nearest_name(key, names_);
     if (near.empty()) fail<ConfigError>("{}: unknown key \"{}\"", where_, key);
     fail<ConfigError>("{}: unknown key \"{}\", did you mean \"{}\"?", where_, key, near);

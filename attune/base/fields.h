@@ -15,8 +15,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Returns the candidate with the smallest edit distance to `word`; if more than half of it differs, the first that
-/// begins with `word`, which needs three characters then; else "".
+/// Returns the candidate with the smallest edit distance to `word`, if that is at most two and half of the word, or a
+/// third of it; else the first that begins with `word`, which needs three characters then; else "".
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
 /// The names of an enum's values in files: specialise with `static constexpr std::pair<E, const char*> values[]`.

@@ -59,10 +59,12 @@ class FieldReader {
   template <class T>
   void operator()(const char* name, T& field) {
     names_.emplace_back(name);
+    if constexpr (NamedVariant<T>)
+      for (const char* kind : VariantNames<T>::values) kinds_.emplace_back(kind, name);
     if (const auto found = json_.find(name); found != json_.end()) read(*found, field, where_ + join_ + name);
   }
 
-  /// Throws ConfigError for a key that is not a field, naming the nearest field.
+  /// Throws ConfigError for a key that is not a field, naming the field that has a kind of this name, or the nearest.
   void refuse_unknown() const;
 
  private:
@@ -133,6 +135,7 @@ class FieldReader {
   const Json& json_;
   std::string where_, join_;
   std::vector<std::string> names_;
+  std::vector<std::pair<std::string, std::string>> kinds_;  // that fields with alternatives have, with their fields
 };
 
 template <class Config>

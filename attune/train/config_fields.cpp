@@ -1,8 +1,9 @@
 #include "attune/train/config_fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 
 namespace attune {
@@ -77,7 +78,8 @@ void refuse_foreign_fields(const RunConfig& config) {
       const std::string field = section + "." + key;
       for (const std::string& name : {section, field})
         if (!has_field(architecture, name))
-          fail<ConfigError>("{}: architecture = \"{}\" {}", field, enum_name(architecture), find_owned(name)->others);
+          throw ForeignKey(section, key,
+                           fmt::format("architecture = \"{}\" {}", enum_name(architecture), find_owned(name)->others));
     }
   }
 }

@@ -28,13 +28,14 @@ class SectionReader {
     if (const auto found = json_.find(name); found != json_.end()) read_fields(*found, section, name);
   }
 
-  void refuse_unknown() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(names_.begin(), names_.end(), key) != names_.end()) continue;
-      const std::string near = nearest_name(key, names_);
-      fail<ConfigError>("unknown section [{}]{}", key, near.empty() ? "" : ", did you mean [" + near + "]?");
-    }
+  // The first key that is no section.
+  std::optional<std::string> unknown() const {
+    for (const auto& [key, value] : json_.items())
+      if (std::find(names_.begin(), names_.end(), key) == names_.end()) return key;
+    return std::nullopt;
   }
+
+  const std::vector<std::string>& names() const { return names_; }
 
  private:
   const Json& json_;
@@ -66,19 +67,23 @@ const Json& keys_of(Architecture architecture) {
   return all.at(architecture);
 }
 
-// Where a key stands that its section does not have; "": nowhere.
+// Where a key of this architecture stands that is not where it was looked for; "": nowhere.
 std::string place_of(const std::string& key, const RunConfig& config) {
   for (const auto& [name, advice] : kForeignKeys)
     if (key == name) return advice;
+  std::vector<std::string> places;
   const Json own = own_fields(config);
   for (const auto& [section, keys] : own.items())
-    if (keys.contains(key)) return fmt::format("the key is {}.{}", section, key);
+    if (keys.contains(key)) places.push_back(section + "." + key);
+  return places.empty() ? "" : fmt::format("the key is {}", fmt::join(places, " or "));
+}
+
+// The architectures that have a key of [model].
+std::vector<std::string> owners_of(const std::string& key) {
   std::vector<std::string> owners;
   for (const auto& [architecture, name] : EnumNames<Architecture>::values)
     if (keys_of(architecture).at("model").contains(key)) owners.emplace_back(name);
-  if (owners.empty()) return "";
-  return fmt::format("architecture = \"{}\" does not have it, but {}", enum_name(config.model.architecture),
-                     fmt::join(owners, ", "));
+  return owners;
 }
 
 // Says more of the first unknown key than its own section can.
@@ -88,11 +93,25 @@ void refuse_misplaced(const Json& json, const RunConfig& defaults) {
     if (!keys.is_object() || !known.contains(section)) continue;
     for (const auto& [key, value] : keys.items()) {
       if (known.at(section).contains(key)) continue;
-      const std::string place = place_of(key, defaults);
-      if (place.empty()) return;
-      fail<ConfigError>("{}: unknown key \"{}\": {}", section, key, place);
+      if (const std::string place = place_of(key, defaults); !place.empty())
+        fail<ConfigError>("{}: unknown key \"{}\": {}", section, key, place);
+      const std::vector<std::string> owners = owners_of(key);
+      if (section != "model" || owners.empty()) return;
+      throw ForeignKey(section, key,
+                       fmt::format("architecture = \"{}\" does not have it, but {}",
+                                   enum_name(defaults.model.architecture), fmt::join(owners, ", ")));
     }
   }
+}
+
+// Names the section that was meant, or the one in which the key stands.
+void refuse_unknown_section(const SectionReader& reader, const RunConfig& config) {
+  const std::optional<std::string> key = reader.unknown();
+  if (!key) return;
+  if (const std::string place = place_of(*key, config); !place.empty())
+    fail<ConfigError>("unknown section [{}]: {}", *key, place);
+  const std::string near = nearest_name(*key, reader.names());
+  fail<ConfigError>("unknown section [{}]{}", *key, near.empty() ? "" : ", did you mean [" + near + "]?");
 }
 
 RunConfig read_sections(const Json& json) {
@@ -134,6 +153,27 @@ std::string blamed(const std::vector<Origin>& origins, std::string_view message,
   return "";
 }
 
+// The last origin that has the key, or nothing.
+const Origin* last_with(const std::vector<Origin>& origins, const std::string& section, const std::string& key) {
+  const Origin* last = nullptr;
+  for (const Origin& origin : origins) {
+    Json json = Json::object();
+    origin.add_to(json);
+    if (json.contains(Json::json_pointer() / section / key)) last = &origin;
+  }
+  return last;
+}
+
+// The message with the origin of the key, and with that of the architecture, if that is another one.
+std::string explained(const std::vector<Origin>& origins, const ForeignKey& error) {
+  const Origin* const of_key = last_with(origins, error.section(), error.key());
+  const Origin* const of_architecture = last_with(origins, "model", "architecture");
+  std::string text = of_key != nullptr ? of_key->name + ": " + error.what() : error.what();
+  if (of_architecture != nullptr && of_architecture != of_key)
+    text += fmt::format(" (the architecture comes from {})", of_architecture->name);
+  return text;
+}
+
 }  // namespace
 
 RunConfig defaults_of(const Json& json) {
@@ -149,7 +189,7 @@ RunConfig read_keys(const Json& json) {
   refuse_misplaced(json, config);
   SectionReader reader(json);
   visit_fields(config, reader);
-  reader.refuse_unknown();
+  refuse_unknown_section(reader, config);
   return config;
 }
 
@@ -186,6 +226,8 @@ RunConfig read_origins(std::vector<Origin> origins, Read read) {
   }
   try {
     return read(json);
+  } catch (const ForeignKey& error) {
+    fail<ConfigError>("{}", explained(origins, error));
   } catch (const ConfigError& error) {
     fail<ConfigError>("{}{}", blamed(origins, error.what(), read), error.what());
   } catch (const DeviceError& error) {

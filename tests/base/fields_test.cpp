@@ -158,8 +158,10 @@ TEST(NearestName, IsTheOneWithTheFewestEdits) {
   EXPECT_EQ(nearest_name("layer", names), "layers");
   EXPECT_EQ(nearest_name("headss", names), "heads");
   EXPECT_EQ(nearest_name("vocabulary", names), "");
+  EXPECT_EQ(nearest_name("window", {"kind"}), "") << "half of it differs";
+  EXPECT_EQ(nearest_name("lr", {"d_ff", "is"}), "");
   EXPECT_EQ(nearest_name("anything", {}), "");
-  EXPECT_EQ(nearest_name(std::string(1'000'000, 'x'), {}), "");
+  EXPECT_EQ(nearest_name(std::string(1'000'000, 'x'), names), "");
 }
 
 TEST(NearestName, IsElseTheFirstThatBeginsWithTheWord) {

@@ -23,6 +23,7 @@ namespace attune {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 const std::vector<std::string> kFiles = {"data.train_source=a.en", "data.train_target=a.de"};
@@ -106,6 +107,7 @@ TEST(RunConfig, ErrorsNameFileSectionAndKey) {
   EXPECT_THAT(refusal("[model]\nd_modl = 1"),
               HasSubstr("run.toml: model: unknown key \"d_modl\", did you mean \"d_model\"?"));
   EXPECT_THAT(refusal("[train]\nsteps = 1.5"), HasSubstr("run.toml: train.steps: is 1.5, needs a whole number"));
+  EXPECT_THAT(refusal("\"\" = 3"), HasSubstr("run.toml: unknown section []"));
   EXPECT_THAT(refusal("train = 3"), HasSubstr("run.toml: train: needs a table of keys, found number"));
   EXPECT_THAT(refusal("[model]\nd_model = 9"), HasSubstr("run.toml: model.d_model = 9 is not divisible by heads = 8"));
   EXPECT_THAT(refusal("[schedule]\nkind = \"step\""),
@@ -253,13 +255,14 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
     return message_of<ConfigError>([&] { read_run_config("", {"model.architecture=" + architecture, assignment}); });
   };
   EXPECT_EQ(refusal("decoder_lm", "data.train_source=a"),
-            "--set data.train_source=a: data.train_source: architecture = \"decoder_lm\" reads data.train_files");
+            "--set data.train_source=a: data.train_source: architecture = \"decoder_lm\" reads data.train_files (the "
+            "architecture comes from --set model.architecture=decoder_lm)");
   EXPECT_EQ(refusal("encoder_decoder", "data.train_files=a"),
             "--set data.train_files=a: data.train_files: architecture = \"encoder_decoder\" reads data.train_source "
-            "and data.train_target");
-  EXPECT_EQ(
-      refusal("encoder_classifier", "generation.beam_size=2"),
-      "--set generation.beam_size=2: generation.beam_size: architecture = \"encoder_classifier\" has no use for it");
+            "and data.train_target (the architecture comes from --set model.architecture=encoder_decoder)");
+  EXPECT_THAT(refusal("encoder_classifier", "generation.beam_size=2"),
+              HasSubstr("--set generation.beam_size=2: generation.beam_size: architecture = \"encoder_classifier\" has "
+                        "no use for it"));
   EXPECT_THAT(refusal("encoder_decoder", "sampling.top_k=2"), HasSubstr("sampling.top_k: "));
   EXPECT_EQ(refusal("encoder", "data.train_files=a"),
             "--set model.architecture=encoder: model.architecture = \"encoder\": has no task to train for; "
@@ -311,12 +314,36 @@ TEST(RunConfig, AnErrorNamesWhereItComesFrom) {
             "--set model.heads=7: model.d_model = 256 is not divisible by heads = 7");
   EXPECT_EQ(refusal("", {"model.layers=0"}), "--set model.layers=0: model.layers = 0: needs a number from 1 to 1024");
   EXPECT_EQ(refusal("[data]\ntrain_source = \"a\"\ntrain_target = \"b\"\n", {}, "gpt-char"),
-            file + ": data.train_source: architecture = \"decoder_lm\" reads data.train_files");
+            file +
+                ": data.train_source: architecture = \"decoder_lm\" reads data.train_files (the architecture comes "
+                "from preset gpt-char)");
   EXPECT_EQ(refusal("[data]\ntrain_source = \"a\"\ntrain_target = \"b\"\n", {"model.architecture=decoder_lm"}),
-            "--set model.architecture=decoder_lm: data.train_source: architecture = \"decoder_lm\" reads "
-            "data.train_files");
+            file +
+                ": data.train_source: architecture = \"decoder_lm\" reads data.train_files (the architecture comes "
+                "from --set model.architecture=decoder_lm)");
   EXPECT_EQ(refusal("[train]\nsteps = 100\n", {}, "gpt-char"),
             file + ": train.steps = 100: schedule.kind = \"cosine\" needs more than schedule.warmup_steps = 100");
+}
+
+// A preset has keys that the architecture of the file does not have: they are the preset's all the same.
+TEST(RunConfig, AKeyOfAnotherArchitectureNamesWhatHasIt) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "run.toml";
+  const auto refusal = [&](const std::string& toml, const std::vector<std::string>& set, const char* preset) {
+    write_file(file, toml);
+    return message_of<ConfigError>([&] { read_run_config(file, set, preset); });
+  };
+  const std::string pooler = ": model.pooler: architecture = \"decoder_lm\" does not have it, but encoder_classifier";
+  const std::string of_bert = refusal("[model]\narchitecture = \"decoder_lm\"\n", {}, "bert-base");
+  EXPECT_THAT(of_bert, HasSubstr("preset bert-base" + pooler));
+  EXPECT_THAT(of_bert, EndsWith(" (the architecture comes from " + file + ")"));
+  const std::string set = refusal("", {"model.architecture=decoder_lm"}, "bert-tiny");
+  EXPECT_THAT(set, HasSubstr("preset bert-tiny: model."));
+  EXPECT_THAT(set, EndsWith(" (the architecture comes from --set model.architecture=decoder_lm)"));
+  const std::string of_gpt = refusal("[model]\narchitecture = \"encoder_classifier\"\n", {}, "gpt-char");
+  EXPECT_THAT(of_gpt, HasSubstr("preset gpt-char: model."));
+  EXPECT_THAT(of_gpt, EndsWith(" (the architecture comes from " + file + ")"));
+  EXPECT_THAT(refusal("[model]\npooler = true\n", {}, "gpt-char"), HasSubstr(file + pooler));
 }
 
 TEST(RunConfig, AnUnknownKeyIsLookedForElsewhere) {
@@ -331,8 +358,17 @@ TEST(RunConfig, AnUnknownKeyIsLookedForElsewhere) {
             "--set train.learning_rate=1: train: unknown key \"learning_rate\": the key is schedule.learning_rate");
   EXPECT_THAT(refusal("train.batch_size=32"), HasSubstr("the key is train.batch_tokens"));
   EXPECT_EQ(refusal("model.attention.kv_heads=2"),
-            "--set model.attention.kv_heads=2: model: unknown key \"attention\": architecture = \"encoder_decoder\" "
-            "does not have it, but encoder_classifier, encoder_masked_lm, encoder, decoder_lm");
+            "--set model.attention.kv_heads=2: model.attention: architecture = \"encoder_decoder\" does not have it, "
+            "but encoder_classifier, encoder_masked_lm, encoder, decoder_lm");
+  EXPECT_EQ(refusal("steps=1"), "--set steps=1: unknown section [steps]: the key is train.steps");
+  EXPECT_EQ(refusal("lr=1"), "--set lr=1: unknown section [lr]: the key is schedule.learning_rate");
+  EXPECT_EQ(refusal("encoder_attention.kind=latent"),
+            "--set encoder_attention.kind=latent: unknown section [encoder_attention]: the key is "
+            "model.encoder_attention");
+  EXPECT_EQ(refusal("something=1"), "--set something=1: unknown section [something]");
+  EXPECT_EQ(refusal("model.encoder_attention.window=4"),
+            "--set model.encoder_attention.window=4: model.encoder_attention: unknown key \"window\", did you mean "
+            "pattern = \"window\"?");
   EXPECT_THAT(refusal("model.layres=2"), HasSubstr("did you mean \"layers\"?"));
 }
 
