@@ -193,6 +193,9 @@ TEST(Draw, MetricsOfRuns) {
   const std::string a = (folder / "a").string(), b = (folder / "b").string();
   EXPECT_THAT(picture({"metrics", a}), HasSubstr(">valid_loss<"));
   EXPECT_THAT(picture({"metrics", a, b, "--values", "loss", "--log-y"}), HasSubstr("/b loss<"));
+  write_file(folder / "b" / "metrics.jsonl",
+             "{\"step\":1,\"loss\":4.5,\"guided_loss\":0.5}\n{\"step\":2,\"loss\":4,\"guided_loss\":0.25}\n");
+  EXPECT_THAT(picture({"metrics", b, "--values", "loss,guided_loss"}), HasSubstr("loss, guided_loss")) << "one panel";
   EXPECT_THAT(no_picture({"metrics", a, "--values", "bleu"}), HasSubstr("has no \"bleu\", but loss, valid_loss"));
   EXPECT_THAT(no_picture({"metrics", (folder / "c").string()}), HasSubstr("/c"));
   write_file(folder / "b" / "metrics.jsonl", "{\"loss\":1}\n");

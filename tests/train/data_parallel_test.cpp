@@ -137,6 +137,29 @@ TEST(DataParallel, WhatNoRankHasAGradientOfStaysAsItIs) {
     });
 }
 
+TEST(DataParallel, RanksAgreeOnTheSumsOfTheirNumbers) {
+  run_in_process(2, [&](Communicator& communicator) {
+    Tensor parameter = Tensor::full({3}, 1);
+    require_gradient(parameter);
+    DataParallel ranks(communicator, {{"parameter", &parameter}});
+    ranks.reduce();
+    const double mine = communicator.rank() + 1;
+    const UpdateTotals totals = ranks.agree({.loss = mine,
+                                             .nll = 10 * mine,
+                                             .guided_loss = 100 * mine,
+                                             .r_drop_loss = 1000 * mine,
+                                             .failures = communicator.rank(),
+                                             .squares = 10000 * mine});
+    EXPECT_EQ(totals.loss, 3);
+    EXPECT_EQ(totals.nll, 30);
+    EXPECT_EQ(totals.guided_loss, 300);
+    EXPECT_EQ(totals.r_drop_loss, 3000);
+    EXPECT_EQ(totals.squares, 30000);
+    EXPECT_EQ(totals.failures, 1);
+    EXPECT_EQ(totals.first_failure, 1);
+  });
+}
+
 // Of one rank. Says what is asked of it.
 class RecordingExchange final : public TensorExchange {
  public:
