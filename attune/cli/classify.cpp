@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "attune/base/fail.h"
@@ -13,16 +12,18 @@
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/precision_option.h"
+#include "attune/cli/skipped_lines.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
 #include "attune/inference/classifier.h"
+#include "attune/inference/text_limits.h"
 
 namespace attune::cli {
 namespace {
 
 struct ClassifyCommand {
-  std::string model, file, output, precision, device;
+  std::string model, file, output, precision, device, on_error = "stop";
   std::vector<std::string> text;
   std::optional<int64_t> top;
   int64_t batch_texts = 64, threads = 0;
@@ -37,13 +38,21 @@ TextPair pair_of(const std::string& line, const std::string& place) {
   return {line.substr(0, tab), line.substr(tab + 1)};
 }
 
-std::vector<Classification> classify_piece(const Classifier& classifier, const std::vector<std::string>& texts,
-                                           const std::vector<std::string>& places, bool pair,
-                                           const ClassifyOptions& options) {
-  if (!pair) return classifier.classify(texts, options);
-  std::vector<TextPair> pairs;
-  for (size_t i = 0; i < texts.size(); ++i) pairs.push_back(pair_of(texts[i], places[i]));
-  return classifier.classify(pairs, options);
+// In place of a line that is too long, or no pair where it has to be one, one without tokens.
+std::vector<Encoding> encode(const Classifier& classifier, const std::vector<std::string>& lines,
+                             const std::vector<std::string>& places, bool pair, const ClassifyOptions& options,
+                             SkippedLines& skipped) {
+  std::vector<Encoding> encoded(lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    try {
+      check_text(lines[i], places[i]);
+      encoded[i] =
+          pair ? classifier.encode(pair_of(lines[i], places[i]), options) : classifier.encode(lines[i], options);
+    } catch (const DataError& error) {
+      skipped.add(i, error.what());
+    }
+  }
+  return encoded;
 }
 
 void write_labels(TextOutput& output, const Classification& result, const Classifier& classifier) {
@@ -82,24 +91,26 @@ int classify(ClassifyCommand command) {
   options.batch_texts = command.batch_texts;
 
   InputLines source(command.text, command.file);
+  SkippedLines skipped(command.on_error, source);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   FileProgress progress(command.file);
   options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
   options.interrupt = &stop_requested();
-  std::map<size_t, std::string> failures;  // of the piece at work
-  options.skip = [&](size_t text, const std::string& what) { failures.emplace(text, what); };
+  options.skip = [&](size_t text, const std::string& what) {
+    skipped.add(text, fmt::format("{}: {}", source.places()[text], what));
+  };
   int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
-    const std::vector<Classification> results =
-        classify_piece(classifier, texts, source.places(), command.pair, options);
+    skipped.add_read(source.places());
+    const std::vector<Classification> results = classifier.classify_encoded(
+        encode(classifier, texts, source.places(), command.pair, options, skipped), options);
     for (size_t i = 0; i < texts.size(); ++i) {
-      if (const auto failure = failures.find(i); failure != failures.end()) {
-        output.flush();  // what comes before
-        fail<NumericError>("{}: {}", source.places()[i], failure->second);
-      }
+      const std::string error = skipped.next(output);
       cut += results[i].cut_tokens > 0 ? 1 : 0;
-      if (command.json) {
+      if (!error.empty()) {
+        output.line(command.json ? show(Json{{"text", texts[i]}, {"error", error}}) : "");
+      } else if (command.json) {
         write_json(output, texts[i], results[i], classifier);
       } else {
         write_labels(output, results[i], classifier);
@@ -112,7 +123,7 @@ int classify(ClassifyCommand command) {
   if (cut > 0)
     write_note(fmt::format("{} of {} texts {} cut: the model reads {} tokens, with bos and eos", cut, progress.done(),
                            cut == 1 ? "was" : "were", classifier.max_tokens()));
-  return 0;
+  return skipped.status();
 }
 
 }  // namespace
@@ -134,6 +145,9 @@ void add_classify(CLI::App& app) {
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the labels, written whole or not at all");
+  add_on_error(*command, c->on_error,
+               "A line that cannot be classified (not UTF-8, too long, no pair, or the model's numbers\n"
+               "are not finite): stop, or skip it with an empty one, with --json {\"text\", \"error\"}");
   command->add_option("--top", c->top, "Labels for each text (default: 1, with --json all)");
   command->add_flag("--pair", c->pair, "Each text is two, with a TAB between them: a question and an answer, say");
   command->add_flag("--json", c->json, "For programs");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <optional>
 
 #include "attune/base/fail.h"
@@ -12,6 +13,7 @@
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/precision_option.h"
+#include "attune/cli/skipped_lines.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -22,7 +24,7 @@ namespace attune::cli {
 namespace {
 
 struct EmbedCommand {
-  std::string model, file, output, pooling, precision, device;
+  std::string model, file, output, pooling, precision, device, on_error = "stop";
   std::vector<std::string> text;
   std::optional<std::string> prompt_name;
   bool normalize = false, no_normalize = false;  // neither: as the folder says
@@ -46,13 +48,19 @@ void write_json(TextOutput& output, const std::string& text, const std::vector<f
   output.line(fmt::format("{{\"text\":{},\"embedding\":[{}]{}}}", show(Json(text)), fmt::join(vector, ","), cut));
 }
 
-/// Throws DataError naming the place of a text that is too long or not UTF-8.
+/// In place of a text that is too long, an empty one.
 std::vector<Encoding> encode(const Embedder& embedder, const std::vector<std::string>& texts,
-                             const std::vector<std::string>& places, const EmbedOptions& options) {
+                             const std::vector<std::string>& places, const EmbedOptions& options,
+                             SkippedLines& skipped) {
   std::vector<Encoding> encoded;
   for (size_t i = 0; i < texts.size(); ++i) {
-    check_text(texts[i], places[i]);
-    encoded.push_back(embedder.encode(texts[i], options));
+    try {
+      check_text(texts[i], places[i]);
+      encoded.push_back(embedder.encode(texts[i], options));
+    } catch (const DataError& error) {
+      skipped.add(i, error.what());
+      encoded.push_back(embedder.encode("", options));
+    }
   }
   return encoded;
 }
@@ -81,19 +89,30 @@ int embed(EmbedCommand command) {
   const bool npy = command.output.ends_with(".npy");
 
   InputLines source(command.text, command.file);
+  SkippedLines skipped(command.on_error, source);
   TextOutput output(npy ? "" : command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   FileProgress progress(command.file);
   options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
+  options.skip = [&](size_t text, const std::string& what) {
+    skipped.add(text, fmt::format("{}: {}", source.places()[text], what));
+  };
+  const int64_t dimension = embedder.dimension(options);
   std::vector<float> values;
   size_t count = 0;
   int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
-    const std::vector<Encoding> encoded = encode(embedder, texts, source.places(), options);
+    skipped.add_read(source.places());
+    const std::vector<Encoding> encoded = encode(embedder, texts, source.places(), options, skipped);
     const std::vector<std::vector<float>> vectors = embedder.embed_encoded(encoded, options);
     for (size_t i = 0; i < texts.size(); ++i) {
+      const std::string error = skipped.next(output);
       cut += encoded[i].cut > 0 ? 1 : 0;
-      if (npy)
+      if (!error.empty() && npy)
+        values.resize(values.size() + static_cast<size_t>(dimension), std::numeric_limits<float>::quiet_NaN());
+      else if (!error.empty())
+        output.line(show(Json{{"text", texts[i]}, {"error", error}}));
+      else if (npy)
         values.insert(values.end(), vectors[i].begin(), vectors[i].end());
       else
         write_json(output, texts[i], vectors[i], encoded[i].cut);
@@ -103,11 +122,11 @@ int embed(EmbedCommand command) {
     output.flush();
   }
   output.finish();
-  if (npy) write_npy(command.output, values, count, embedder.dimension(options));
+  if (npy) write_npy(command.output, values, count, dimension);
   if (cut > 0)
     write_note(fmt::format("{} of {} texts {} cut: the model reads {} tokens, with bos and eos", cut, count,
                            cut == 1 ? "was" : "were", embedder.max_tokens()));
-  return 0;
+  return skipped.status();
 }
 
 }  // namespace
@@ -126,6 +145,9 @@ void add_embed(CLI::App& app) {
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the vectors, written whole or not at all; .npy: as NumPy's");
+  add_on_error(*command, c->on_error,
+               "A line without a vector (not UTF-8, too long, or the model's numbers are not finite):\n"
+               "stop, or skip it with {\"text\", \"error\"}, in NumPy's file a row of NaN");
   command->add_option("--pooling", c->pooling, "cls, max, mean, mean_sqrt_len or last_token [the folder's, else mean]");
   command->add_option("--prompt-name", c->prompt_name,
                       "Which of the folder's prompts stands in front of each text; \"\": none [the folder's default]");

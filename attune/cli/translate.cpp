@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <deque>
-#include <map>
-
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
@@ -13,6 +10,7 @@
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/precision_option.h"
+#include "attune/cli/skipped_lines.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -90,51 +88,6 @@ class Prefixes {
   std::optional<LineReader> reader_;
 };
 
-/// Keeps account of the lines that cannot be translated, and why.
-class SkippedLines {
- public:
-  /// `source` skips lines that cannot be read from now on.
-  void watch(InputLines& source) {
-    source.skip_errors([this](const std::string& what) {
-      write_note(what);
-      unread_.push_back(what);
-    });
-  }
-  /// The lines that were read have these places, empty for those that could not be read.
-  void add_read(const std::vector<std::string>& places) {
-    for (const std::string& place : places) {
-      if (place.empty()) {
-        errors_.emplace(read_, std::move(unread_.front()));
-        unread_.pop_front();
-      }
-      ++read_;
-    }
-  }
-  /// The translations that come next, in the order of the lines.
-  void take(std::vector<Translation>& translations) {
-    for (Translation& translation : translations) {
-      if (const auto found = errors_.find(written_); found != errors_.end()) {
-        translation.n_best.front().finished = false;
-        translation.error = std::move(found->second);
-        errors_.erase(found);
-      }
-      ++written_;
-      skipped_ += translation.error.empty() ? 0 : 1;
-    }
-  }
-  /// Says how many were skipped. Returns the exit status: 1 when no line could be translated.
-  int status() const {
-    if (skipped_ == 0) return 0;
-    write_note(fmt::format("{} of {} lines {} skipped", skipped_, written_, skipped_ == 1 ? "was" : "were"));
-    return skipped_ == written_ ? 1 : 0;
-  }
-
- private:
-  std::deque<std::string> unread_;         // messages whose lines are not yet counted
-  std::map<int64_t, std::string> errors_;  // by line, from 0
-  int64_t read_ = 0, written_ = 0, skipped_ = 0;
-};
-
 TranslateOptions options_of(const TranslateCommand& command, const Translator& translator) {
   TranslateOptions options = command.generation.for_model(translator);
   options.n_best = command.n_best;
@@ -146,8 +99,6 @@ TranslateOptions options_of(const TranslateCommand& command, const Translator& t
   const int64_t beam_size = options.generation->beam_size;
   if (command.n_best < 1 || command.n_best > beam_size)
     fail<ConfigError>("--n-best {}: needs a number from 1 to the beam size, {}", command.n_best, beam_size);
-  if (command.on_error != "stop" && command.on_error != "skip")
-    fail<ConfigError>("--on-error {}: needs stop or skip", command.on_error);
   return options;
 }
 
@@ -163,9 +114,7 @@ int translate(TranslateCommand command) {
       folders, {.precision = precision_of(command.generation.precision, device), .device = device});
   TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file);
-  const bool skips = command.on_error == "skip";
-  SkippedLines skipped;
-  if (skips) skipped.watch(source);
+  SkippedLines skipped(command.on_error, source);
   Prefixes prefixes(command.prefixes);
   TextStyleCheck style(read_source_text(command.model));
   TextOutput output(command.output);
@@ -181,9 +130,10 @@ int translate(TranslateCommand command) {
     return prefixes.with(std::move(lines), source.places());
   };
   const auto write = [&](std::vector<Translation> translations) {
-    skipped.take(translations);
-    for (const Translation& translation : translations) {
+    for (Translation& translation : translations) {
       ++line;
+      translation.error = skipped.next(output, std::move(translation.error));
+      if (!translation.error.empty()) translation.n_best.front().finished = false;
       if (command.json) {
         write_json(output, translation, line, command, translator.target_tokenizer());
       } else {
@@ -193,7 +143,7 @@ int translate(TranslateCommand command) {
     output.flush();
   };
   TranslationStream stream{.read = read, .write = write};
-  if (skips) stream.skip = write_note;
+  if (skipped.skips()) stream.skip = [](const std::string&) {};  // the translation has the message
   translator.translate(stream, options);
   output.finish();
   return skipped.status();
@@ -235,11 +185,9 @@ void add_translate(CLI::App& app) {
              "Another model that translates together with the first; may be given several times");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");
-  command
-      ->add_option("--on-error", c->on_error,
-                   "A line that cannot be translated (not UTF-8, too long, or the model's numbers\n"
-                   "are not finite): stop, or skip it with an empty one")
-      ->capture_default_str();
+  add_on_error(*command, c->on_error,
+               "A line that cannot be translated (not UTF-8, too long, or the model's numbers\n"
+               "are not finite): stop, or skip it with an empty one");
   command->add_option("--n-best", c->n_best, "Translations of each sentence")->capture_default_str();
   command->add_flag("--scores", c->scores, "Write the score before each translation");
   command->add_flag("--token-scores", c->token_scores, "Write the log probability of each token");

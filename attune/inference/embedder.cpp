@@ -21,6 +21,8 @@
 namespace attune {
 namespace {
 
+constexpr const char* kNotFinite = "its vector is not finite";
+
 using Encode = std::function<Tensor(const PackedTokens&)>;
 
 // The encoder of any model that has one, without its head. The function keeps the model alive.
@@ -192,8 +194,11 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
       const auto of_text = states.as<float>().subspan(row * width, texts[text].ids.size() * width);
       for (const TextPooling pooling : poolings) add_pooled(of_text, width, pooling, vectors[text]);
       if (options.normalize.value_or(impl_->settings.normalize)) normalize(vectors[text]);
-      if (!std::ranges::all_of(vectors[text], [](float v) { return std::isfinite(v); }))
-        fail<NumericError>("text {}: its vector is not finite", text + 1);
+      if (!std::ranges::all_of(vectors[text], [](float v) { return std::isfinite(v); })) {
+        if (!options.skip) fail<NumericError>("text {}: {}", text + 1, kNotFinite);
+        options.skip(text, kNotFinite);
+        vectors[text].clear();
+      }
       row += texts[text].ids.size();
     }
     done += static_cast<int64_t>(batch.size());

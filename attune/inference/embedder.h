@@ -59,6 +59,9 @@ struct EmbedOptions {
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
+  /// Called for a text whose vector is not finite; its result is then empty. Without this function such a text is a
+  /// NumericError.
+  std::function<void(size_t text, const std::string& what)> skip = {};
 };
 
 /// An encoder with its tokenizer. Safe to use from several threads at once, copies too: they share the weights and

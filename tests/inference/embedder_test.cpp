@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "attune/autograd/graph.h"
@@ -113,6 +114,30 @@ TEST_F(EmbedderTest, ReadsTextsAsTheFolderSays) {
   double length = 0;
   for (const float v : together[0]) length += v * v;
   EXPECT_NEAR(length, 1, 1e-5);
+}
+
+TEST_F(EmbedderTest, ATextWhoseVectorIsNotFiniteIsNamedOrSkipped) {
+  const std::vector<std::string> texts = {"w1 w2", "w3 w7 w4", "w5"};
+  const Embedder whole = Embedder::load(folder_.path());
+  const auto token = static_cast<size_t>(whole.encode("w7").ids.at(1));
+  const ClassifierFolder files = load_classifier_folder(folder_.path());
+  for (const NamedParameter& p : named_parameters(*files.model))
+    if (p.name == "embedding.weight")
+      p.tensor->values<float>()[token * kWidth] = std::numeric_limits<float>::quiet_NaN();
+  save_model_folder(folder_ / "spoilt", *files.model, *files.tokenizer, files.max_tokens);
+  const Embedder spoilt = Embedder::load(folder_ / "spoilt");
+  EXPECT_EQ(message_of<NumericError>([&] { spoilt.embed(texts); }), "text 2: its vector is not finite");
+
+  std::vector<size_t> skipped;
+  EmbedOptions options;
+  options.skip = [&](size_t text, const std::string& what) {
+    skipped.push_back(text);
+    EXPECT_EQ(what, "its vector is not finite");
+  };
+  const auto found = spoilt.embed(texts, options), expected = whole.embed(texts);
+  EXPECT_THAT(skipped, ElementsAre(1u));
+  EXPECT_TRUE(found[1].empty());
+  for (const size_t i : {0, 2}) EXPECT_EQ(found[i], expected[i]);
 }
 
 TEST_F(EmbedderTest, SaysHowManyTokensAreCut) {

@@ -1,0 +1,47 @@
+#pragma once
+// Lines that a command cannot answer.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attune/cli/text_input.h"
+#include "attune/cli/text_output.h"
+
+namespace attune::cli {
+
+/// Adds --on-error, "stop" or "skip".
+void add_on_error(CLI::App& command, std::string& on_error, const std::string& description);
+
+/// Keeps account of the lines that cannot be answered, and why. They end the command, or are skipped.
+class SkippedLines {
+ public:
+  /// With "skip" as `on_error`, `source` passes over lines that cannot be read from now on. Throws ConfigError unless
+  /// it is "stop" or "skip". `source` may not be read after this is gone.
+  SkippedLines(const std::string& on_error, InputLines& source);
+  SkippedLines(const SkippedLines&) = delete;
+  SkippedLines& operator=(const SkippedLines&) = delete;
+
+  bool skips() const { return skips_; }
+  /// The lines that were read last have these places, empty for those that could not be read.
+  void add_read(const std::vector<std::string>& places);
+  /// Line i of them cannot be answered. `what` names its place.
+  void add(size_t i, const std::string& what);
+  /// To be called for each line in turn, before it is written; `error`: why it cannot be answered, where only the
+  /// caller knows. Returns why it is skipped, after a note that says so, or "". Throws DataError for a line that cannot
+  /// be answered where none is skipped, after `output` was flushed.
+  std::string next(TextOutput& output, std::string error = {});
+  /// Says how many were skipped. Returns the exit status: 1 when there was an answer to no line.
+  int status() const;
+
+ private:
+  bool skips_;
+  std::deque<std::string> unread_;         // messages whose lines are not yet counted
+  std::map<int64_t, std::string> errors_;  // by line, from 0
+  int64_t piece_ = 0;                      // the first line of those that were read last
+  int64_t read_ = 0, written_ = 0, skipped_ = 0;
+};
+
+}  // namespace attune::cli
