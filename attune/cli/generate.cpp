@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -43,13 +42,17 @@ struct GenerateCommand {
 
 struct Prompts {
   std::vector<std::string> texts;
-  std::vector<int64_t> lines;  // of the input that they are from, from 1; of several --prompt, which one it is
+  std::vector<int64_t> lines;       // of the input that they are from, from 1; of several --prompt, which one it is
+  std::vector<std::string> places;  // for messages: "chat.txt:3", of a whole file its name, "prompt 2"
 };
 
 Prompts numbered(std::vector<std::string> texts) {
-  std::vector<int64_t> lines(texts.size());
-  std::iota(lines.begin(), lines.end(), 1);
-  return {std::move(texts), std::move(lines)};
+  Prompts prompts{.texts = std::move(texts), .lines = {}, .places = {}};
+  for (size_t i = 1; i <= prompts.texts.size(); ++i) {
+    prompts.lines.push_back(static_cast<int64_t>(i));
+    prompts.places.push_back(fmt::format("prompt {}", i));
+  }
+  return prompts;
 }
 
 /// The whole text without the line end at its end: whoever types or writes a file ends it with one.
@@ -66,13 +69,14 @@ Prompts read_lines(LineReader& reader) {
     if (line.empty()) continue;
     prompts.texts.push_back(line);
     prompts.lines.push_back(reader.line_number());
+    prompts.places.push_back(fmt::format("{}:{}", reader.name(), reader.line_number()));
   }
   return prompts;
 }
 
 Prompts read_prompts(LineReader&& reader, bool chat) {
   if (chat) return read_lines(reader);
-  return numbered({read_prompt(reader)});
+  return {.texts = {read_prompt(reader)}, .lines = {1}, .places = {reader.name()}};
 }
 
 Prompts prompts_of(const GenerateCommand& command) {
@@ -169,7 +173,7 @@ void explain_unknown(const Prompts& prompts, bool have_special_tokens, const Tex
     const std::vector<int32_t> ids = generator.encode_prompt(prompts.texts[i], have_special_tokens);
     const auto count = std::count(ids.begin(), ids.end(), unknown);
     if (count > 0)
-      write_note(fmt::format("prompt {}: {} of its {} tokens {} unknown to the model", i + 1, count, ids.size(),
+      write_note(fmt::format("{}: {} of its {} tokens {} unknown to the model", prompts.places[i], count, ids.size(),
                              count == 1 ? "is" : "are"));
   }
 }
@@ -201,7 +205,8 @@ int generate(GenerateCommand command) {
   GenerateOptions options{.sampling = sampling_of(command, generator),
                           .stop = command.stop,
                           .samples = command.samples,
-                          .prompts_have_special_tokens = command.chat};  // the template writes them
+                          .prompts_have_special_tokens = command.chat,  // the template writes them
+                          .places = prompts.places};
   std::unique_ptr<DecoderLm> draft;
   if (!command.draft.empty()) draft = load_draft(command.draft, generator, precision, device);
   options.draft = draft.get();

@@ -60,11 +60,11 @@ struct Pieces {
   }
 };
 
-[[noreturn]] void throw_naming_prompt(const std::exception_ptr& error, size_t prompt) {
+[[noreturn]] void throw_naming(const std::exception_ptr& error, const std::string& place) {
   try {
     std::rethrow_exception(error);
   } catch (const NumericError& numeric) {
-    fail<NumericError>("prompt {}: {}", prompt + 1, numeric.what());
+    fail<NumericError>("{}: {}", place, numeric.what());
   }
 }
 
@@ -77,6 +77,7 @@ class GenerationCall {
   std::vector<GeneratedText> run(std::span<const std::string> prompts);
 
  private:
+  std::string place(size_t prompt) const;
   void submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples);
   void hand_over();
 
@@ -86,6 +87,10 @@ class GenerationCall {
   std::vector<GrowingText> texts_;
   SchedulerClient client_;  // goes first: what is at work writes to the texts
 };
+
+std::string GenerationCall::place(size_t prompt) const {
+  return options_.places.empty() ? "prompt " + std::to_string(prompt + 1) : options_.places[prompt];
+}
 
 // The tag of a request is the first of its texts. Texts grow on the thread that decodes, and end on that of the caller.
 void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples) {
@@ -122,9 +127,10 @@ void GenerationCall::hand_over() {
 }
 
 std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prompts) {
+  if (!options_.places.empty() && options_.places.size() != prompts.size())
+    fail<ConfigError>("places: {} for {} prompts", options_.places.size(), prompts.size());
   std::vector<std::vector<int32_t>> encoded;
-  for (size_t p = 0; p < prompts.size(); ++p)
-    encoded.push_back(requests_.encode(prompts[p], "prompt " + std::to_string(p + 1)));
+  for (size_t p = 0; p < prompts.size(); ++p) encoded.push_back(requests_.encode(prompts[p], place(p)));
   texts_.reserve(prompts.size() * static_cast<size_t>(options_.samples));  // requests point at them
   for (const std::vector<int32_t>& prompt : encoded) {
     for (int64_t s = 0; s < options_.samples; s += options_.batch_texts)
@@ -133,7 +139,7 @@ std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prom
   std::vector<GeneratedText> results(texts_.size());
   while (client_.outstanding() > 0) {
     for (auto& [first, found] : client_.work()) {
-      if (found.error) throw_naming_prompt(found.error, first / static_cast<size_t>(options_.samples));
+      if (found.error) throw_naming(found.error, place(first / static_cast<size_t>(options_.samples)));
       for (size_t s = 0; s < found.samples.size(); ++s)
         results[first + s] = texts_[first + s].result(std::move(found.samples[s]));
     }

@@ -42,6 +42,7 @@ struct GenerateOptions {
   int64_t batch_texts = 32;                     // the most texts at once, those of other calls included
   /// The prompts have their special tokens, as those that a chat template writes: none is put around them.
   bool prompts_have_special_tokens = false;
+  std::vector<std::string> places = {};  // where each prompt is from, for messages; none: its number
 
   /// Called with each addition to a text as soon as it is certain; `index` is the text's index in the result. Additions
   /// are whole characters; all together they are the text.
@@ -83,7 +84,7 @@ class TextGenerator {
   /// seed, the number of the sample and the token's position, so that a text does not depend on the other texts. Throws
   /// DataError naming the prompt (counted from 1) that is not valid UTF-8 or longer than context_length, before
   /// anything is generated; with `slide` the last context_length / 2 tokens of such a prompt are used. ConfigError for
-  /// options that do not fit, NumericError when the model's logits are not finite.
+  /// options that do not fit, NumericError naming the prompt for which the model's logits are not finite.
   std::vector<GeneratedText> generate(std::span<const std::string> prompts, const GenerateOptions& options = {}) const;
   std::vector<GeneratedText> generate(std::initializer_list<std::string> prompts,
                                       const GenerateOptions& options = {}) const;

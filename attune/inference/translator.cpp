@@ -153,9 +153,12 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
                                                const TranslateOptions& options) const {
   if (!options.constraints.empty() && options.constraints.size() != sentences.size())
     fail<ConfigError>("constraints: {} for {} sentences", options.constraints.size(), sentences.size());
+  if (!options.places.empty() && options.places.size() != sentences.size())
+    fail<ConfigError>("places: {} for {} sentences", options.places.size(), sentences.size());
   TranslationCall call(*this, impl_->scheduler, options);
   for (size_t i = 0; i < sentences.size(); ++i)
-    call.add(sentences[i], options.constraints.empty() ? TranslationConstraints{} : options.constraints[i]);
+    call.add(sentences[i], options.constraints.empty() ? TranslationConstraints{} : options.constraints[i],
+             options.places.empty() ? "" : options.places[i]);
   for (int64_t before = call.done(); call.busy(); before = call.done()) {
     call.work();
     call.report();

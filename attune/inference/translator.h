@@ -70,6 +70,7 @@ struct TranslateOptions {
   std::vector<std::string> banned = {};    // phrases that no translation may have, as the target tokenizer splits them
   std::vector<std::string> required = {};  // phrases that every translation must have, likewise
   std::vector<TranslationConstraints> constraints = {};  // one for each sentence, in their order, or none
+  std::vector<std::string> places = {};                  // likewise, where it is from, for messages; none: its number
   bool alignments = false;                               // true: fills ScoredText::alignment
   /// Of models of many languages, as their vocabularies name them: "deu_Latn" (NLLB), "de_DE" (mBART), "de" (M2M100).
   /// "": as the model's folder says.
@@ -142,8 +143,9 @@ class Translator {
   std::vector<Translation> translate(std::initializer_list<std::string> sentences,
                                      const TranslateOptions& options = {}) const;
   /// The same for more sentences than memory can hold: the next ones enter as others leave, without a pause between
-  /// pieces. At most some thousand sentences, or one piece, are in memory. options.constraints is not used; the total
-  /// of `progress` counts the sentences read so far. An exception of the stream's functions ends the call.
+  /// pieces. At most some thousand sentences, or one piece, are in memory. Constraints and places of the options are
+  /// not used; the total of `progress` counts the sentences read so far. An exception of the stream's functions ends
+  /// the call.
   void translate(const TranslationStream& stream, const TranslateOptions& options = {}) const;
   /// The most tokens of a sentence: max_source_tokens, or the number of learned positions.
   int64_t longest_source(const TranslateOptions& options) const;

@@ -325,6 +325,13 @@ TEST(TextGenerator, LogitsThatAreNoNumbersAreAnError) {
   add_to_bias(*model, 9, std::numeric_limits<float>::quiet_NaN());
   const TextGenerator generator({std::move(model), characters(), {}, TextUnit::stream});
   EXPECT_THAT(message_of<NumericError>([&] { generator.generate("a"); }), HasSubstr("the logit of token 9 is nan"));
+  const std::vector<std::string> prompts = {"a"};
+  EXPECT_THAT(message_of<NumericError>([&] { generator.generate(prompts, {.places = {"in:3"}}); }),
+              testing::StartsWith("in:3: the logit of token 9 is nan"));
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              generator.generate(prompts, {.places = {"in:3", "in:4"}});
+            }),
+            "places: 2 for 1 prompts");
 }
 
 // One model, eight callers, each with options of its own.

@@ -407,6 +407,14 @@ TEST_F(TranslatorTest, TakesTextAsItComes) {
 
 TEST_F(TranslatorTest, RefusesWhatIsNoUtf8) {
   EXPECT_EQ(message_of<DataError>([&] { translator_.translate({"a1", "a2 \xff"}); }), "sentence 2: is not valid UTF-8");
+  EXPECT_EQ(message_of<DataError>([&] {
+              translate({"a1", "a2 \xff"}, {.places = {"in:1", "in:5"}});
+            }),
+            "in:5: is not valid UTF-8");
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              translate({"a1", "a2"}, {.places = {"in:1"}});
+            }),
+            "places: 1 for 2 sentences");
   std::vector<std::string> written, told;
   int pieces = 0;
   const auto read = [&](bool) {
