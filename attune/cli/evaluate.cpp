@@ -102,9 +102,8 @@ void score(const EvaluateCommand& command, const Lines& hypotheses, const std::v
   result.ter = corpus_ter(hypotheses, references);
 }
 
-Lines translate(const Translator& translator, const TranslateOptions& given, const Lines& sources, Evaluation& result) {
+Lines translate(const Translator& translator, TranslateOptions options, const Lines& sources, Evaluation& result) {
   LineProgress progress;
-  TranslateOptions options = given;
   options.progress = [&](int64_t done, int64_t total) {
     progress.set_total(total);
     progress.show(done);
@@ -135,13 +134,14 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   const Translator translator(model.load_model(weights_for(precision, device), {}, device),
                               {.precision = precision, .device = device});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
-  const TranslateOptions options = command.generation.for_model(translator);
+  TranslateOptions options = command.generation.for_model(translator);
   const PairFrame frame = pair_frame(translator.generation());
   const Tokenizer& source_tokenizer = translator.source_tokenizer();
   const size_t of_source = frame.source(source_tokenizer, "").size(),
                of_target = frame.target(target_tokenizer, "").size();
   std::vector<ParallelExample> examples;
   for (size_t i = 0; i < sources.size(); ++i) {
+    options.places.push_back(fmt::format("{}:{}", command.source, i + 1));
     examples.push_back({frame.source(source_tokenizer, sources[i]), frame.target(target_tokenizer, references[0][i])});
     check_length(examples[i].source, of_source, command.source, i, options.max_source_tokens);
     check_length(examples[i].target, of_target, command.references[0], i, options.max_source_tokens);
@@ -153,7 +153,8 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   tokenizer_of(result.tokenizer);  // before the work
   {
     const ProductPrecisionScope products(precision);
-    result.loss = evaluate(translator.model(), examples, frame.decoder_start(target_tokenizer));
+    result.loss = evaluate(translator.model(), examples, frame.decoder_start(target_tokenizer),
+                           {.place = [&](size_t i) { return options.places[i]; }});
     if (!command.alignments.empty())
       result.alignments = evaluate_alignments(translator, sources, references[0], command.alignments);
   }

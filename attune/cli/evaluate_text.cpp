@@ -57,6 +57,13 @@ LabelledCorpus read_texts(const TextEvaluation& evaluation, const ClassifierFold
   });
 }
 
+ClassifierEvaluation evaluate_texts(const TextEvaluation& evaluation, const ClassifierFolder& files,
+                                    const LabelledCorpus& corpus) {
+  const ProductPrecisionScope precision(evaluation.precision);
+  const auto place = [&](size_t i) { return fmt::format("{}:{}", evaluation.data, corpus.examples[i].line); };
+  return evaluate(*files.model, corpus.examples, {.place = place});
+}
+
 MeasuredTexts measured(const LabelledCorpus& corpus, const ClassifierFolder& files) {
   return {.texts = std::ssize(corpus.examples),
           .cut = corpus.cut,
@@ -75,8 +82,7 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation, const Classifi
   const std::vector<std::string>& labels = files.model->config().labels;
   if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());  // before the work
   const LabelledCorpus corpus = read_texts(evaluation, files);
-  const ProductPrecisionScope precision(evaluation.precision);
-  const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
+  const ClassifierEvaluation result = evaluate_texts(evaluation, files, corpus);
 
   std::vector<int32_t> references;
   for (const LabelledExample& example : corpus.examples) references.push_back(example.label);
@@ -143,8 +149,7 @@ NumberEvaluation evaluate_numbers(const TextEvaluation& evaluation, const Classi
   if (!evaluation.confusion.empty())
     fail<ConfigError>("--confusion {}: the model gives texts numbers, no labels", evaluation.confusion);
   const LabelledCorpus corpus = read_texts(evaluation, files);
-  const ProductPrecisionScope precision(evaluation.precision);
-  const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
+  const ClassifierEvaluation result = evaluate_texts(evaluation, files, corpus);
   std::vector<float> references;
   for (const LabelledExample& example : corpus.examples) references.push_back(example.value);
   return {.scores = regression_scores(result.values, references), .on = measured(corpus, files)};

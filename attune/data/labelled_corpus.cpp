@@ -129,7 +129,7 @@ LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const s
     }
     if (encoded[i].cut > 0) ++corpus.cut;
     const int32_t second = place_of_second(encoded[i]);
-    corpus.examples.push_back({std::move(encoded[i].ids), targets.labels[i], second, targets.values[i]});
+    corpus.examples.push_back({std::move(encoded[i].ids), targets.labels[i], second, targets.values[i], texts[i].line});
   }
   return corpus;
 }

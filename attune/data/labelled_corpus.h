@@ -29,6 +29,7 @@ struct LabelledReadOptions {
 struct LabelledText {
   std::string label, text;  // the text may be empty
   std::string second = {};  // of a pair of texts
+  int64_t line = 0;         // of its file, where it ends; from 1
 };
 
 /// Returns all texts of a file, or of several one after another. Throws DataError that names file and line and says
@@ -54,6 +55,7 @@ struct LabelledExample {
   int32_t label;        // index into the labels; 0 where the text has a number; -1: the text has none
   int32_t second = -1;  // the place in `tokens` from which on type ids are 1, see Encoding; -1: all are 0
   float value = 0;      // the number of the text, for regression
+  int64_t line = 0;     // LabelledText's
 };
 
 struct LabelledCorpusOptions {

@@ -39,6 +39,7 @@ void add(LabelledText text, const LineReader& lines, const LabelledReadOptions& 
     fail_at(lines, "a label of {} bytes, at most {} are accepted", text.label.size(), kMaxLabelBytes);
   if (options.numbers && !text.label.empty() && !parsed_real(text.label))
     fail_at(lines, "the label \"{}\" is no finite number", text.label.substr(0, 100));
+  text.line = lines.line_number();
   take(std::move(text));
 }
 

@@ -136,6 +136,27 @@ CorpusLoss loss_of_numbers(std::span<const LabelledExample> examples, std::span<
   return loss;
 }
 
+// What measure() finds of a batch. Where examples have places, throws NumericError naming the first one whose own loss
+// is not finite. number_of() gives the number of the example that a part of the batch is from.
+template <class Part, class Measure, class NumberOf>
+CrossEntropy measured(std::span<const Part> batch, const EvaluateOptions& options, const Measure& measure,
+                      const NumberOf& number_of) {
+  const auto is_finite = [](const CrossEntropy& found) {
+    return std::isfinite(found.sum_negative_log_likelihood.item());
+  };
+  CrossEntropy whole = measure(batch);
+  if (!options.place || is_finite(whole)) return whole;
+  size_t i = 0;
+  while (i + 1 < batch.size() && is_finite(measure(batch.subspan(i, 1)))) ++i;
+  fail<NumericError>("{}: the loss is not finite", options.place(number_of(batch[i])));
+}
+
+void check_finite(std::span<const float> logits, const EvaluateOptions& options, size_t example) {
+  if (!options.place) return;
+  for (const float logit : logits)
+    if (!std::isfinite(logit)) fail<NumericError>("{}: a label's logit is {}", options.place(example), logit);
+}
+
 // Sequences [first, last).
 MaskedBatch take_batch(const MaskedBatch& text, size_t first, size_t last) {
   const int32_t begin = text.offsets[first], end = text.offsets[last];
@@ -158,8 +179,12 @@ CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> e
   const ExecutionScope scope(without_dropout_and_gradients);
   const auto batches = batches_in_order(lengths_of(examples), options);
   SharedBatches shared(options);
+  const auto measure = [&](std::span<const int32_t> pairs) {
+    return batch_loss(model, pack(examples, pairs, bos_id), shared.options());
+  };
+  const auto number_of = [](int32_t pair) { return static_cast<size_t>(pair); };
   return shared.mean(batches.size(), [&](size_t i) {
-    return std::optional(batch_loss(model, pack(examples, batches[i], bos_id), shared.options()));
+    return std::optional(measured(std::span<const int32_t>(batches[i]), options, measure, number_of));
   });
 }
 
@@ -183,6 +208,7 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
     const auto first = static_cast<size_t>(batches[i].front());  // batches are in the order of the examples
     for (size_t text = 0; text < batch.labels.size(); ++text) {
       const auto row = view.as<float>().subspan(text * labels, labels);
+      check_finite(row, options, first + text);
       found[first + text] = regression ? static_cast<double>(row.front())
                                        : static_cast<double>(std::ranges::max_element(row) - row.begin());
     }
@@ -207,10 +233,15 @@ CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int
   const ExecutionScope scope(without_dropout_and_gradients);
   const auto batches = batches_of(windows, options.batch_tokens);
   SharedBatches shared(options);
-  return shared.mean(batches.size(), [&](size_t i) {
-    return std::optional(
-        batch_loss(model, pack(documents, batches[i], shared.options().ignore_index), shared.options()));
-  });
+  const auto measure = [&](std::span<const ScoredWindow> of_batch) {
+    return batch_loss(model, pack(documents, of_batch, shared.options().ignore_index), shared.options());
+  };
+  const auto number_of = [&](const ScoredWindow& window) {  // of the document
+    const auto after = std::ranges::upper_bound(documents.offsets, window.begin);
+    return static_cast<size_t>(after - documents.offsets.begin()) - 1;
+  };
+  return shared.mean(batches.size(),
+                     [&](size_t i) { return std::optional(measured(batches[i], options, measure, number_of)); });
 }
 
 CorpusLoss evaluate(const EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options) {

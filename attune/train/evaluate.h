@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "attune/data/labelled_corpus.h"
@@ -26,6 +28,10 @@ struct EvaluateOptions {
   /// The ranks that share the batches. Each calls evaluate() with the same arguments and gets the result of one
   /// process, bit for bit. Null: this process evaluates all batches.
   Communicator* ranks = nullptr;
+  /// Says where an example or a document is from, counted from 0. With this function, evaluate() of anything but masked
+  /// tokens throws NumericError naming the first one for which the model's numbers are not finite; not for several
+  /// ranks. Without it, the result is then not finite either.
+  std::function<std::string(size_t example)> place = {};
 };
 
 /// Teacher-forced loss over all examples. `bos_id` begins the decoder's input. Throws DataError when there is no

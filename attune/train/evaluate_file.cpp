@@ -1,5 +1,7 @@
 #include "attune/train/evaluate_file.h"
 
+#include <fmt/format.h>
+
 #include <numbers>
 #include <string>
 
@@ -55,7 +57,11 @@ FileEvaluation evaluate_file(const OpenedFolder& model, const std::filesystem::p
   result.documents = documents.documents();
   result.bytes = files.text_unit == TextUnit::answer ? answer_bytes(file) : count_bytes(file);
   const ProductPrecisionScope precision(options.precision);
-  result.loss = evaluate(*files.model, documents, result.stride, {.interrupt = options.interrupt});
+  const auto place = [&](size_t document) {  // which line it is, the documents do not say
+    return files.text_unit == TextUnit::stream ? file.string()
+                                               : fmt::format("{}: text {}", file.string(), document + 1);
+  };
+  result.loss = evaluate(*files.model, documents, result.stride, {.interrupt = options.interrupt, .place = place});
   return result;
 }
 

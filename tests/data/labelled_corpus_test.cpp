@@ -65,6 +65,22 @@ TEST_F(LabelledReading, Csv) {
   EXPECT_EQ(read("a.csv", "text,label\nfine,\nbad,neg", unlabelled_), (Texts{{"", "fine"}, {"neg", "bad"}}));
 }
 
+TEST_F(LabelledReading, TextsKnowTheirLines) {
+  const auto lines_of = [](const Texts& texts) {
+    std::vector<int64_t> lines;
+    for (const LabelledText& text : texts) lines.push_back(text.line);
+    return lines;
+  };
+  using Lines = std::vector<int64_t>;
+  const Texts texts = read("a.tsv", "pos\tgood\n\nneg\t\nneg\tbad\n");
+  EXPECT_EQ(lines_of(texts), (Lines{1, 3, 4}));
+  EXPECT_EQ(lines_of(read("a.csv", "text,label\nfine,1\n\"a\nb\",2\n")), (Lines{2, 4}));
+  EXPECT_EQ(lines_of(read("a.jsonl", "\n{\"text\": \"a\", \"label\": 1}\n")), (Lines{2}));
+  const LabelledCorpus corpus = encode_labelled(texts, {"neg", "pos"}, WhitespaceTokenizer({"good", "bad"}));
+  ASSERT_EQ(corpus.examples.size(), 2u) << "a text without tokens is left out";
+  EXPECT_EQ(corpus.examples[1].line, 4);
+}
+
 TEST_F(LabelledReading, CsvErrorsNameTheLine) {
   EXPECT_EQ(error_of("a.csv", ""), "a.csv:1: has no header line");
   EXPECT_EQ(error_of("a.csv", "id,text\n"), "a.csv:1: has no column \"label\", found id, text");

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
+#include <cstring>
 #include <limits>
 #include <thread>
 
@@ -51,6 +53,14 @@ class RobustnessCli : public CliFixture {
     save_model_folder(folder_ / "spoilt_classifier", *files.model, *files.tokenizer, files.max_tokens);
     return (folder_ / "spoilt_classifier").string();
   }
+  std::string spoilt_language_model() const {
+    write_small_language_model(folder_ / "spoilt", TextUnit::line);
+    const LanguageModelFolder files = load_language_model_folder(folder_ / "spoilt");
+    spoil(*files.model, files.tokenizer->unk_id());
+    save_model_folder(folder_ / "spoilt_lm", *files.model, *files.tokenizer, files.sampling, files.text_unit);
+    write_file(folder_ / "spoilt_lm" / "chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+    return (folder_ / "spoilt_lm").string();
+  }
 };
 
 TEST_F(RobustnessCli, ARowThatIsNotFiniteIsNamedAndEndsNothingBeforeIt) {
@@ -67,9 +77,87 @@ TEST_F(RobustnessCli, ARowThatIsNotFiniteIsNamedAndEndsNothingBeforeIt) {
                                     HasSubstr("attune: 1 of 4 lines was skipped\n")));
   EXPECT_EQ(split_lines(skipped.output), (std::vector<std::string>{good[0], good[1], "", good[3]}));
 
-  const CommandResult labels = run_attune({"classify", spoilt_classifier(), "--file", input});
-  EXPECT_THAT(refusal(labels), HasSubstr("in:3: a label's logit is "));
-  EXPECT_EQ(split_lines(labels.output).size(), 2u);
+  const std::string classifier = spoilt_classifier();
+  for (const std::string command : {"classify", "embed"}) {
+    const char* const what = command == "embed" ? "in:3: its vector is not finite" : "in:3: a label's logit is ";
+    const CommandResult ended = run_attune({command, classifier, "--file", input});
+    EXPECT_THAT(refusal(ended), HasSubstr(what));
+    EXPECT_EQ(split_lines(ended.output).size(), 2u);
+    const CommandResult whole = run_attune({command, classifier, "--file", input, "--on-error", "skip"});
+    EXPECT_EQ(whole.status, 0);
+    EXPECT_THAT(whole.errors, AllOf(HasSubstr(what), HasSubstr("attune: 1 of 4 lines was skipped\n")));
+    ASSERT_EQ(split_lines(whole.output).size(), 4u);
+    EXPECT_THAT(whole.output, testing::StartsWith(ended.output));
+    const CommandResult none = run_attune({command, classifier, "--on-error", "skip", kSnowman, "caf\xE9"});
+    EXPECT_EQ(none.status, 1);
+    EXPECT_THAT(none.errors, HasSubstr("2 of 2 lines were skipped"));
+    EXPECT_THAT(refusal(run_attune({command, classifier, "--on-error", "pray", "a"})), HasSubstr("--on-error pray"));
+  }
+}
+
+TEST_F(RobustnessCli, SkippedLinesAreMarked) {
+  const std::string input = file("in", joined({"The dog.", "caf\xE9", kSnowman, "A cat."}));
+  const std::string model = spoilt_classifier();
+  const auto skipping = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin() + 1, {model, "--file", input, "--on-error", "skip"});
+    const CommandResult result = run_attune(std::move(arguments));
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_THAT(result.errors, HasSubstr("2 of 4 lines were skipped"));
+    return result.output;
+  };
+  for (const char* command : {"embed", "classify"}) {
+    std::vector<std::string> arguments = {command};
+    if (arguments[0] == "classify") arguments.emplace_back("--json");
+    const std::vector<Json> lines = json_lines(skipping(arguments));
+    ASSERT_EQ(lines.size(), 4u);
+    for (const size_t i : {0, 3}) EXPECT_FALSE(lines[i].contains("error"));
+    EXPECT_THAT(lines[1].at("error").get<std::string>(), HasSubstr("in:2: the line is not valid UTF-8"));
+    EXPECT_THAT(lines[2].at("error").get<std::string>(), HasSubstr("in:3: "));
+    EXPECT_EQ(lines[2].at("text"), kSnowman);
+    EXPECT_EQ(lines[2].size(), 2u);
+  }
+  const std::vector<std::string> labels = split_lines(skipping({"classify"}));
+  ASSERT_EQ(labels.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(labels[i].empty(), i == 1 || i == 2);
+
+  const std::string npy = (folder_ / "vectors.npy").string();
+  skipping({"embed", "--output", npy});
+  const std::string bytes = read_file(npy);
+  constexpr size_t kWidth = 32;  // of the model
+  ASSERT_GT(bytes.size(), 4 * kWidth * sizeof(float));
+  std::vector<float> values(4 * kWidth);
+  std::memcpy(values.data(), bytes.data() + bytes.size() - values.size() * sizeof(float),
+              values.size() * sizeof(float));
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::isnan(values[i]), i / kWidth == 1 || i / kWidth == 2) << i;
+}
+
+TEST_F(RobustnessCli, WhatIsMeasuredOnANumberThatIsNotFiniteIsNamed) {
+  const std::string source = file("in", joined({"The dog.", "A cat.", kSnowman, "The garden."}));
+  const std::string reference = file("reference", joined({"The dog.", "A cat.", "A cat.", "The garden."}));
+  EXPECT_THAT(
+      refusal(run_attune({"evaluate", spoilt_translator(), "--source", source, "--reference", reference, "--json"})),
+      HasSubstr("in:3: the loss is not finite"));
+
+  const std::string labelled = file("c.tsv", fmt::format("good\tThe dog.\n\nbad\tA cat.\ngood\t{}\n", kSnowman));
+  std::filesystem::remove_all(folder_ / "spoilt");
+  EXPECT_THAT(refusal(run_attune({"evaluate", spoilt_classifier(), "--data", labelled})),
+              HasSubstr("c.tsv:4: a label's logit is "));
+
+  const std::string text = file("l.txt", fmt::format("The dog\ndog\n{} dog\n", kSnowman));
+  std::filesystem::remove_all(folder_ / "spoilt");
+  EXPECT_THAT(refusal(run_attune({"evaluate", spoilt_language_model(), "--data", text, "--json"})),
+              HasSubstr("l.txt: text 3: the loss is not finite"));
+}
+
+TEST_F(RobustnessCli, APromptOfAFileIsNamedByItsPlace) {
+  const std::string model = spoilt_language_model();
+  const CommandResult whole = run_attune({"generate", model, "--file", file("p.txt", kSnowman)});
+  EXPECT_EQ(whole.status, 1);
+  EXPECT_THAT(whole.errors, AllOf(HasSubstr("p.txt: 1 of its "), HasSubstr("p.txt: the logit of token ")));
+  const CommandResult line =
+      run_attune({"generate", model, "--chat", "--file", file("c.txt", fmt::format("The dog\n\n{}\n", kSnowman))});
+  EXPECT_EQ(line.status, 1);
+  EXPECT_THAT(line.errors, HasSubstr("c.txt:3: the logit of token "));
 }
 
 TEST_F(RobustnessCli, NothingInAModelCommandsATerminalOrBreaksATable) {

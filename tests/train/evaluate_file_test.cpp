@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "attune/base/file.h"
@@ -53,6 +54,23 @@ TEST_F(EvaluateFile, OfPromptsAndAnswersTheAnswersCount) {
   const FileEvaluation found = evaluate_file(model(TextUnit::answer), folder_ / "text");
   EXPECT_EQ(found.documents, 2);
   EXPECT_EQ(found.bytes, 13);
+}
+
+TEST_F(EvaluateFile, ATextWhoseLossIsNotFiniteIsNamed) {
+  write_file(folder_ / "text", "The dog\n\nThe \u2603 dog\n");  // the snowman is unknown
+  for (const TextUnit unit : {TextUnit::stream, TextUnit::line}) {
+    const LanguageModelFolder files = model(unit).load_language_model();
+    for (const NamedParameter& p : named_parameters(*files.model))
+      if (p.name == "embedding.weight")
+        p.tensor->values<float>()[static_cast<size_t>(files.tokenizer->unk_id() * p.tensor->size(1))] =
+            std::numeric_limits<float>::quiet_NaN();
+    save_model_folder(folder_ / "spoilt", *files.model, *files.tokenizer, files.sampling, unit);
+    const std::string name = (folder_ / "text").string();
+    EXPECT_EQ(message_of<NumericError>([&] { evaluate_file(OpenedFolder(folder_ / "spoilt"), name); }),
+              name + (unit == TextUnit::stream ? "" : ": text 2") + ": the loss is not finite");
+    std::filesystem::remove_all(folder_ / "spoilt");
+    std::filesystem::remove_all(folder_ / "model");
+  }
 }
 
 TEST_F(EvaluateFile, Refusals) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "attune/autograd/graph.h"
@@ -175,6 +176,55 @@ TEST(EvaluateMaskedLanguageModel, BatchesDoNotChangeTheLoss) {
   EXPECT_NEAR(small.nll, large.nll, 1e-5);
   EXPECT_DOUBLE_EQ(small.accuracy, large.accuracy);
   EXPECT_THROW(evaluate(*model, MaskedBatch{.tokens = {5}, .offsets = {0, 1}, .rows = {}, .labels = {}}), DataError);
+}
+
+// Whatever reads token 3, which no text has by itself, has no finite numbers from there on.
+template <class Model>
+std::unique_ptr<Model> spoilt(std::unique_ptr<Model> model) {
+  for (const NamedParameter& p : named_parameters(*model))
+    if (p.name == "embedding.weight" || p.name == "source_embedding.weight")
+      p.tensor->values<float>()[static_cast<size_t>(3 * p.tensor->size(1))] = std::numeric_limits<float>::quiet_NaN();
+  return model;
+}
+
+// evaluate(options) with the place of examples names the one, and without it returns a loss that is not finite.
+template <class Evaluate>
+void expect_named(const std::string& message, Evaluate&& evaluate) {
+  for (const int64_t batch_tokens : {6, 1000}) {
+    EvaluateOptions options{.batch_tokens = batch_tokens};
+    EXPECT_TRUE(std::isnan(evaluate(options))) << "training has an answer of its own to such a validation";
+    options.place = [](size_t example) { return "in:" + std::to_string(example); };
+    EXPECT_EQ(message_of<NumericError>([&] { evaluate(options); }).substr(0, message.size()), message);
+  }
+}
+
+TEST(EvaluateNotFinite, TheFirstExampleIsNamed) {
+  TokenDocuments texts = documents_of({3, 9, 1, 5, 5, 12, 2});
+  texts.ids[static_cast<size_t>(texts.offsets[3]) + 1] = 3;
+  texts.ids[static_cast<size_t>(texts.offsets[5]) + 1] = 3;
+  const auto language_model = spoilt(build_decoder_lm(config_of(Architecture::decoder_lm), 3));
+  expect_named("in:3: the loss is not finite",
+               [&](const EvaluateOptions& options) { return evaluate(*language_model, texts, 2, options).nll; });
+
+  std::vector<LabelledExample> examples;
+  std::vector<ParallelExample> pairs;
+  for (int64_t i = 0; i < texts.documents(); ++i) {
+    const auto tokens = texts.document(i);
+    examples.push_back({{tokens.begin(), tokens.end()}, 0});
+    pairs.push_back({{tokens.begin(), tokens.end()}, {5, 6}});
+  }
+  const auto classifier = spoilt(build_encoder_classifier(config_of(Architecture::encoder_classifier), 3));
+  expect_named("in:3: a label's logit is ",
+               [&](const EvaluateOptions& options) { return evaluate(*classifier, examples, options).loss.nll; });
+  const auto regression = spoilt(build_encoder_classifier(regression_config(), 3));
+  expect_named("in:3: a label's logit is ",
+               [&](const EvaluateOptions& options) { return evaluate(*regression, examples, options).loss.loss; });
+
+  TransformerConfig config = config_of(Architecture::encoder_decoder);
+  config.source_vocab = config.target_vocab = 20;
+  const auto translator = spoilt(build_transformer(config, 3));
+  expect_named("in:3: the loss is not finite",
+               [&](const EvaluateOptions& options) { return evaluate(*translator, pairs, 2, options).nll; });
 }
 
 // What calls evaluate() with `options` on ranks that share the work has to return the same on each, and for any number
