@@ -327,7 +327,7 @@ TEST(TextGenerator, LogitsThatAreNoNumbersAreAnError) {
   EXPECT_THAT(message_of<NumericError>([&] { generator.generate("a"); }), HasSubstr("the logit of token 9 is nan"));
   const std::vector<std::string> prompts = {"a"};
   EXPECT_THAT(message_of<NumericError>([&] { generator.generate(prompts, {.places = {"in:3"}}); }),
-              testing::StartsWith("in:3: the logit of token 9 is nan"));
+              testing::StartsWith("in:3: sampling: the logit of token 9 is nan"));
   EXPECT_EQ(message_of<ConfigError>([&] {
               generator.generate(prompts, {.places = {"in:3", "in:4"}});
             }),

@@ -153,11 +153,11 @@ TEST_F(RobustnessCli, APromptOfAFileIsNamedByItsPlace) {
   const std::string model = spoilt_language_model();
   const CommandResult whole = run_attune({"generate", model, "--file", file("p.txt", kSnowman)});
   EXPECT_EQ(whole.status, 1);
-  EXPECT_THAT(whole.errors, AllOf(HasSubstr("p.txt: 1 of its "), HasSubstr("p.txt: the logit of token ")));
+  EXPECT_THAT(whole.errors, AllOf(HasSubstr("p.txt: 1 of its "), HasSubstr("p.txt: sampling: the logit of token ")));
   const CommandResult line =
       run_attune({"generate", model, "--chat", "--file", file("c.txt", fmt::format("The dog\n\n{}\n", kSnowman))});
   EXPECT_EQ(line.status, 1);
-  EXPECT_THAT(line.errors, HasSubstr("c.txt:3: the logit of token "));
+  EXPECT_THAT(line.errors, HasSubstr("c.txt:3: sampling: the logit of token "));
 }
 
 TEST_F(RobustnessCli, NothingInAModelCommandsATerminalOrBreaksATable) {
