@@ -60,7 +60,8 @@ class Transformer final : public Module {
   CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options) const;
   /// The same, with weight * guided_attention_loss() of the config's alignment head, for links of tgt's rows with src,
-  /// added to the loss before it is scaled, and said as CrossEntropy::guided_loss too. Throws ConfigError for a model without such a head.
+  /// added to the loss before it is scaled, and said as CrossEntropy::guided_loss too. Throws ConfigError for a model
+  /// without such a head.
   CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options, const GuidedAlignment& guided) const;
 

@@ -34,12 +34,13 @@ TEST_P(LabelledCorpusFuzz, MutatedFilesAreReadOrRefused) {
     const bool needs_label = random.below(2) == 0;
     write_file(folder / "f", mutate(GetParam().valid, dictionary, random));
     try {
-      for (const auto& [label, text, second] :
+      for (const LabelledText& of :
            read_labelled(folder / "f", {.format = GetParam().format, .needs_label = needs_label})) {
-        ASSERT_TRUE(valid_utf8(label));
-        ASSERT_TRUE(valid_utf8(text));
-        ASSERT_TRUE(valid_utf8(second));
-        ASSERT_FALSE(needs_label && label.empty());
+        ASSERT_TRUE(valid_utf8(of.label));
+        ASSERT_TRUE(valid_utf8(of.text));
+        ASSERT_TRUE(valid_utf8(of.second));
+        ASSERT_GT(of.line, 0);
+        ASSERT_FALSE(needs_label && of.label.empty());
       }
       ++successes;
     } catch (const Error&) {
