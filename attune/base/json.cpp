@@ -54,6 +54,15 @@ std::string in_quotes(std::string_view text) {
   return cut ? shown + "..." : shown;
 }
 
+template <class Error>
+void refuse_nul(std::string_view text, const std::string& where) {
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+    fail<Error>("{}: is not valid JSON at byte {}", where, nul + 1);
+}
+
+template void refuse_nul<FileError>(std::string_view, const std::string&);
+template void refuse_nul<DataError>(std::string_view, const std::string&);
+
 template <class Error, class Value>
 Value parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
   size_t values = 0;
@@ -72,8 +81,7 @@ Value parse_json(std::string_view text, const std::string& where, const JsonLimi
       fail<Error>("{}: JSON has more than {} keys in one object", where, limits.keys);
     return true;
   };
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
-    fail<Error>("{}: is not valid JSON at byte {}", where, nul + 1);
+  refuse_nul<Error>(text, where);
   try {
     return Value::parse(text.begin(), text.end(), check);
   } catch (const typename Value::parse_error& error) {

@@ -28,6 +28,11 @@ struct JsonLimits {
   size_t values = SIZE_MAX;  // of the whole text, keys and ends of lists and objects included
 };
 
+/// Throws Error that begins with `where` for a text with a NUL, which nlohmann's parsers would take for its end. There
+/// are those for FileError and DataError.
+template <class Error>
+void refuse_nul(std::string_view text, const std::string& where);
+
 /// Parses a text and checks the limits before anything is built. Throws Error that begins with `where`: for a text that
 /// is not JSON, with the byte, for a key that one object has twice, and for more than the limits allow. There are
 /// <FileError, Json>, <FileError, nlohmann::json>, which sorts keys, and <DataError, Json>.

@@ -242,6 +242,7 @@ StoredType stored_type(DType type) {
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, const std::string& where, uint64_t data_bytes) {
+  refuse_nul<FileError>(text, where);
   HeaderHandler handler(where, data_bytes);
   nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   SafetensorsHeader header = handler.take();

@@ -129,6 +129,7 @@ std::optional<std::string> shard_total(const std::string& name, const std::strin
 std::map<std::string, std::string> read_weight_map(const std::filesystem::path& index) {
   const std::string text = read_file(index, kMaxIndexBytes);
   check_is_fetched(text, index.string());
+  refuse_nul<FileError>(text, index.string());
   WeightMapHandler handler(index.string());
   nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   return handler.take();

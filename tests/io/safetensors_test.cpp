@@ -235,6 +235,7 @@ TEST_F(SafetensorsTest, RefusesBrokenHeaders) {
       {R"({"new\nline":1})", "\"new\\nline\""},
   };
   for (const auto& [header, expected] : cases) EXPECT_THAT(refusal(header, 0), HasSubstr(expected)) << header;
+  EXPECT_THAT(refusal(std::string("{}\0x", 4), 0), HasSubstr("not valid JSON at byte 3"));
 }
 
 TEST_F(SafetensorsTest, RefusesOffsetsThatDoNotFit) {

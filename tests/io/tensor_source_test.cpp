@@ -158,6 +158,8 @@ TEST_F(TensorSourceTest, RefusesADamagedIndex) {
     index(text);
     EXPECT_THAT(refusal(), HasSubstr(expected)) << text;
   }
+  index(std::string("{\"weight_map\": {}}\0x", 20));
+  EXPECT_THAT(refusal(), HasSubstr("not valid JSON at byte 19"));
 }
 
 }  // namespace

@@ -223,6 +223,7 @@ void parse(std::string_view text, const std::string& name, Builder& builder) {
   if (text.size() > kMaxTokenizerBytes)
     fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, text.size(), kMaxTokenizerBytes);
   check_is_fetched(text, name);
+  refuse_nul<FileError>(text, name);
   try {
     json::sax_parse(text, &builder);
   } catch (const json::exception&) {  // a number that is out of range

@@ -111,6 +111,7 @@ std::string error_of(const std::string& bytes) {
 
 TEST(HuggingFaceTokenizers, ErrorsNameTheField) {
   EXPECT_EQ(error_of(R"({"version": "1.0"})"), "tokenizer.json: model: is missing");
+  EXPECT_EQ(error_of(std::string("{\"version\": \"1.0\"}\0x", 20)), "tokenizer.json: is not valid JSON at byte 19");
   EXPECT_EQ(error_of(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
             "tokenizer.json: model.merges, entry 0: token \"b\" is not in the vocabulary");
   EXPECT_EQ(error_of(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})"),
