@@ -80,7 +80,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : path_(folder / kLo
     fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
 }
 
-// Another process may have the folder whose run.lock somebody has removed: then the one that was made here goes too.
+// Throws FileError when another process has the folder although its run.lock was removed. The run.lock that was made
+// here is then removed too.
 void FolderLock::lock_folder() {
   const std::filesystem::path folder = path_.parent_path();
   folder_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -38,7 +38,7 @@ TextPair pair_of(const std::string& line, const std::string& place) {
   return {line.substr(0, tab), line.substr(tab + 1)};
 }
 
-// In place of a line that is too long, or no pair where it has to be one, one without tokens.
+// A line that is too long, or no pair where one is needed, is told to `skipped` and has no tokens.
 std::vector<Encoding> encode(const Classifier& classifier, const std::vector<std::string>& lines,
                              const std::vector<std::string>& places, bool pair, const ClassifyOptions& options,
                              SkippedLines& skipped) {

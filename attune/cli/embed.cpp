@@ -48,7 +48,7 @@ void write_json(TextOutput& output, const std::string& text, const std::vector<f
   output.line(fmt::format("{{\"text\":{},\"embedding\":[{}]{}}}", show(Json(text)), fmt::join(vector, ","), cut));
 }
 
-/// In place of a text that is too long, an empty one.
+/// A text that is too long or not UTF-8 is told to `skipped`, and an empty one takes its place.
 std::vector<Encoding> encode(const Embedder& embedder, const std::vector<std::string>& texts,
                              const std::vector<std::string>& places, const EmbedOptions& options,
                              SkippedLines& skipped) {

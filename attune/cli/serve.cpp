@@ -29,7 +29,7 @@ void on_reload_signal(int) {
   reload = true;
 }
 
-// One call for a line, so that lines of several threads stay whole.
+// One call for a line: lines of several threads stay whole, up to the length that write_to_stream() keeps together.
 void write_log_line(const std::string& line) {
   write_to_standard_error(line + "\n");
 }

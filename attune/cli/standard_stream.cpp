@@ -11,8 +11,9 @@
 
 namespace attune::cli {
 
-// A pipe that is ready has room for PIPE_BUF bytes, so that write() does not wait, where no signal would end it: they
-// come to another thread. So much comes in one piece, and lines of several processes do not mix.
+// A pipe that is ready has room for PIPE_BUF bytes: write() of so many does not wait. A signal could not end its
+// waiting, since signals come to another thread. So many bytes also stay together, so that shorter lines of several
+// processes do not mix.
 int write_to_stream(int stream, std::string_view text) {
   constexpr int kMilliseconds = 100;
   while (!text.empty()) {

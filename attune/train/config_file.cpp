@@ -50,7 +50,7 @@ Json sections_of(const Preset& preset) {
 }
 
 // Keys that people know from other programs.
-constexpr std::pair<const char*, const char*> kForeignKeys[] = {
+constexpr std::pair<const char*, const char*> kKeysOfOtherPrograms[] = {
     {"lr", "the key is schedule.learning_rate"},
     {"batch_size", "batches are counted in tokens: the key is train.batch_tokens"},
     {"fp16", "the key is train.precision"},
@@ -69,7 +69,7 @@ const Json& keys_of(Architecture architecture) {
 
 // Where a key of this architecture stands that is not where it was looked for; "": nowhere.
 std::string place_of(const std::string& key, const RunConfig& config) {
-  for (const auto& [name, advice] : kForeignKeys)
+  for (const auto& [name, advice] : kKeysOfOtherPrograms)
     if (key == name) return advice;
   std::vector<std::string> places;
   const Json own = own_fields(config);
