@@ -17,7 +17,6 @@
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
 #include "attune/inference/classifier.h"
-#include "attune/inference/text_limits.h"
 
 namespace attune::cli {
 namespace {
@@ -36,23 +35,6 @@ TextPair pair_of(const std::string& line, const std::string& place) {
   if (tab == std::string::npos || line.find('\t', tab + 1) != std::string::npos)
     fail<DataError>("{}: needs two texts with one TAB between them", place);
   return {line.substr(0, tab), line.substr(tab + 1)};
-}
-
-// A line that is too long, or no pair where one is needed, is told to `skipped` and has no tokens.
-std::vector<Encoding> encode(const Classifier& classifier, const std::vector<std::string>& lines,
-                             const std::vector<std::string>& places, bool pair, const ClassifyOptions& options,
-                             SkippedLines& skipped) {
-  std::vector<Encoding> encoded(lines.size());
-  for (size_t i = 0; i < lines.size(); ++i) {
-    try {
-      check_text(lines[i], places[i]);
-      encoded[i] =
-          pair ? classifier.encode(pair_of(lines[i], places[i]), options) : classifier.encode(lines[i], options);
-    } catch (const DataError& error) {
-      skipped.add(i, error.what());
-    }
-  }
-  return encoded;
 }
 
 void write_labels(TextOutput& output, const Classification& result, const Classifier& classifier) {
@@ -104,7 +86,12 @@ int classify(ClassifyCommand command) {
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
     skipped.add_read(source.places());
     const std::vector<Classification> results = classifier.classify_encoded(
-        encode(classifier, texts, source.places(), command.pair, options, skipped), options);
+        encode_lines(texts, source.places(), skipped,
+                     [&](const std::string& line, const std::string& place) {
+                       return command.pair ? classifier.encode(pair_of(line, place), options)
+                                           : classifier.encode(line, options);
+                     }),
+        options);
     for (size_t i = 0; i < texts.size(); ++i) {
       const std::string error = skipped.next(output);
       cut += results[i].cut_tokens > 0 ? 1 : 0;

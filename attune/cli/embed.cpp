@@ -18,7 +18,6 @@
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
 #include "attune/inference/embedder.h"
-#include "attune/inference/text_limits.h"
 
 namespace attune::cli {
 namespace {
@@ -46,23 +45,6 @@ EmbedOptions options_of(const EmbedCommand& command) {
 void write_json(TextOutput& output, const std::string& text, const std::vector<float>& vector, int64_t cut_tokens) {
   const std::string cut = cut_tokens > 0 ? fmt::format(",\"cut_tokens\":{}", cut_tokens) : "";
   output.line(fmt::format("{{\"text\":{},\"embedding\":[{}]{}}}", show(Json(text)), fmt::join(vector, ","), cut));
-}
-
-/// A text that is too long or not UTF-8 is told to `skipped`, and an empty one takes its place.
-std::vector<Encoding> encode(const Embedder& embedder, const std::vector<std::string>& texts,
-                             const std::vector<std::string>& places, const EmbedOptions& options,
-                             SkippedLines& skipped) {
-  std::vector<Encoding> encoded;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    try {
-      check_text(texts[i], places[i]);
-      encoded.push_back(embedder.encode(texts[i], options));
-    } catch (const DataError& error) {
-      skipped.add(i, error.what());
-      encoded.push_back(embedder.encode("", options));
-    }
-  }
-  return encoded;
 }
 
 /// NumPy's format 1.0: float32, [texts, dimension].
@@ -103,7 +85,9 @@ int embed(EmbedCommand command) {
   int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
     skipped.add_read(source.places());
-    const std::vector<Encoding> encoded = encode(embedder, texts, source.places(), options, skipped);
+    const std::vector<Encoding> encoded =
+        encode_lines(texts, source.places(), skipped,
+                     [&](const std::string& text, const std::string&) { return embedder.encode(text, options); });
     const std::vector<std::vector<float>> vectors = embedder.embed_encoded(encoded, options);
     for (size_t i = 0; i < texts.size(); ++i) {
       const std::string error = skipped.next(output);

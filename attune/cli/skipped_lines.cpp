@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/inference/text_limits.h"
 
 namespace attune::cli {
 
@@ -52,6 +53,21 @@ int SkippedLines::status() const {
   if (skipped_ == 0) return 0;
   write_note(fmt::format("{} of {} lines {} skipped", skipped_, written_, skipped_ == 1 ? "was" : "were"));
   return skipped_ == written_ ? 1 : 0;
+}
+
+std::vector<Encoding> encode_lines(
+    const std::vector<std::string>& lines, const std::vector<std::string>& places, SkippedLines& skipped,
+    const std::function<Encoding(const std::string& line, const std::string& place)>& encode) {
+  std::vector<Encoding> encoded(lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    try {
+      check_text(lines[i], places[i]);
+      encoded[i] = encode(lines[i], places[i]);
+    } catch (const DataError& error) {
+      skipped.add(i, error.what());
+    }
+  }
+  return encoded;
 }
 
 }  // namespace attune::cli

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune::cli {
 
@@ -43,5 +45,11 @@ class SkippedLines {
   int64_t piece_ = 0;                      // the first line of those that were read last
   int64_t read_ = 0, written_ = 0, skipped_ = 0;
 };
+
+/// The tokens of the lines that were read last, none of one that is not UTF-8, is too long or for which `encode`, a
+/// function of a line and its place, throws DataError: this is told to `skipped`.
+std::vector<Encoding> encode_lines(
+    const std::vector<std::string>& lines, const std::vector<std::string>& places, SkippedLines& skipped,
+    const std::function<Encoding(const std::string& line, const std::string& place)>& encode);
 
 }  // namespace attune::cli

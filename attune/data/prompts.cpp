@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/base/json.h"
 #include "attune/base/parallel.h"
 
 namespace attune {
 namespace {
-
-using nlohmann::json;
 
 constexpr size_t kBlockLines = 1 << 12;  // parsed and encoded at a time
 constexpr int64_t kLinesPerTask = 16;
@@ -27,7 +26,7 @@ struct Document {
   int32_t second = 0;
 };
 
-std::string text_of(json& object, const char* name, const Line& line) {
+std::string text_of(Json& object, const char* name, const Line& line) {
   const auto found = object.find(name);
   if (found == object.end()) fail<DataError>("{}: has no field \"{}\"", line.place, name);
   if (!found->is_string())
@@ -35,16 +34,15 @@ std::string text_of(json& object, const char* name, const Line& line) {
   return std::move(found->get_ref<std::string&>());
 }
 
-json object_of(const Line& line) {
-  json object = json::parse(line.text, nullptr, /*allow_exceptions=*/false);
-  const bool has_nul = line.text.find('\0') != std::string::npos;  // the parser takes it for the end
-  if (has_nul || !object.is_object())
+Json object_of(const Line& line) {
+  const size_t first = line.text.find_first_not_of(" \t");
+  if (first == std::string::npos || line.text[first] != '{')
     fail<DataError>("{}: expected one JSON object a line: {{\"{}\": ..., \"{}\": ...}}", line.place, kPrompt, kAnswer);
-  return object;
+  return parse_json<DataError>(line.text, line.place);
 }
 
 Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenizer_frames_texts) {
-  json object = object_of(line);
+  Json object = object_of(line);
   std::string prompt = text_of(object, kPrompt, line), answer = text_of(object, kAnswer, line);
   if (!tokenizer.keeps_line_ends())
     for (std::string* text : {&prompt, &answer}) std::ranges::replace(*text, '\n', ' ');
@@ -103,7 +101,7 @@ TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, con
 int64_t answer_bytes(const std::filesystem::path& file) {
   int64_t bytes = 0;
   for_each_line(file, {}, [&](const Line& line) {
-    json object = object_of(line);
+    Json object = object_of(line);
     bytes += std::ssize(text_of(object, kAnswer, line));
   });
   return bytes;

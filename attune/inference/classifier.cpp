@@ -159,6 +159,11 @@ void Classifier::for_each_row(std::span<const Encoding> texts, const ClassifyOpt
                               const std::function<void(size_t, std::span<const float>)>& use) const {
   check_least("batch_texts", options.batch_texts, 1);
   check_least("batch_tokens", options.batch_tokens, 1);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (!texts[i].ids.empty()) continue;
+    if (!options.skip) fail<DataError>("text {}: has no tokens", i + 1);
+    options.skip(i, "has no tokens");
+  }
   const NoGrad no_grad;
   const ProductPrecisionScope precision(precision_);
   int64_t done = 0;

@@ -49,8 +49,8 @@ struct ClassifyOptions {
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
-  /// Called for a text for which the model's logits are not finite; its result then has no labels. Without this
-  /// function such a text is a NumericError.
+  /// Called for a text without tokens, or for which the model's logits are not finite; its result then has no labels.
+  /// Without this function such a text is a DataError or a NumericError.
   std::function<void(size_t text, const std::string& what)> skip = {};
   /// Once true, classify() throws Interrupted before the next batch.
   const std::atomic<bool>* interrupt = nullptr;
@@ -70,9 +70,9 @@ class Classifier {
                          const std::optional<Device>& device = {});
 
   /// Returns the probabilities of the labels for each text, in the order of the texts; those of one text do not depend
-  /// on the other texts. A text without tokens is read as bos and eos. Throws ConfigError for options that do not fit,
-  /// DataError naming the text (counted from 1) that is not valid UTF-8, NumericError naming the one for which the
-  /// model's logits are not finite.
+  /// on the other texts. An empty text is read as bos and eos. Throws ConfigError for options that do not fit,
+  /// DataError naming the text (counted from 1) that is not valid UTF-8, or for which a tokenizer of a hub folder gives
+  /// no tokens, NumericError naming the one for which the model's logits are not finite.
   std::vector<Classification> classify(std::span<const std::string> texts, const ClassifyOptions& options = {}) const;
   std::vector<Classification> classify(std::initializer_list<std::string> texts,
                                        const ClassifyOptions& options = {}) const;
@@ -86,7 +86,7 @@ class Classifier {
   /// classify() for texts as encode() returns them.
   std::vector<Classification> classify_encoded(std::span<const Encoding> texts,
                                                const ClassifyOptions& options = {}) const;
-  /// The logits of each text, in the order of the labels; none for a text without ids. Throws as classify() does.
+  /// The logits of each text, in the order of the labels. Throws as classify() does.
   std::vector<std::vector<float>> logits(std::span<const Encoding> texts, const ClassifyOptions& options = {}) const;
   /// The probabilities that classify() makes of a text's logits, in the order of the labels.
   std::vector<double> probabilities(std::span<const float> logits) const;

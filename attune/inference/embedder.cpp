@@ -50,7 +50,10 @@ void add_pooled(std::span<const float> states, size_t width, TextPooling pooling
   std::vector<double> sums(width, max ? -std::numeric_limits<double>::infinity() : 0.0);
   for (size_t i = 0; i < states.size(); ++i) {
     double& sum = sums[i % width];
-    sum = max ? std::max<double>(sum, states[i]) : sum + states[i];
+    if (!max)
+      sum += states[i];
+    else if (std::isnan(states[i]) || states[i] > sum)
+      sum = states[i];  // a NaN stays: nothing is larger
   }
   const double scale = max                            ? 1.0
                        : pooling == TextPooling::mean ? 1.0 / static_cast<double>(tokens)
@@ -175,7 +178,9 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
   const int64_t longest = impl_->config.longest_sequence();
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<int32_t>& ids = texts[i].ids;
-    if (ids.empty() || static_cast<int64_t>(ids.size()) > longest)
+    if (ids.empty() && options.skip)
+      options.skip(i, "has no tokens");
+    else if (ids.empty() || static_cast<int64_t>(ids.size()) > longest)
       fail<DataError>("text {} has {} tokens, the model reads from 1 to {}", i + 1, ids.size(), longest);
     for (const int32_t id : ids)
       if (id < 0 || id >= impl_->config.vocab)

@@ -59,8 +59,8 @@ struct EmbedOptions {
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
-  /// Called for a text whose vector is not finite; its result is then empty. Without this function such a text is a
-  /// NumericError.
+  /// Called for a text without tokens, or whose vector is not finite; its result is then empty. Without this function
+  /// such a text is a DataError or a NumericError.
   std::function<void(size_t text, const std::string& what)> skip = {};
 };
 
@@ -86,8 +86,7 @@ class Embedder {
                                         const EmbedOptions& options = {}) const;
   std::vector<float> embed(std::string_view text, const EmbedOptions& options = {}) const;
   /// What the model reads of a text, its prompt in front, without spaces and line ends around both, cut where it is too
-  /// long. Throws DataError, and ConfigError
-  /// naming the prompts where there is none of the name that is asked for.
+  /// long. Throws DataError, and ConfigError naming the prompts where there is none of the name that is asked for.
   Encoding encode(std::string_view text, const EmbedOptions& options = {}) const;
   /// The same for several; the DataError names the text, counted from 1.
   std::vector<Encoding> encode(std::span<const std::string> texts, const EmbedOptions& options = {}) const;

@@ -154,6 +154,20 @@ TEST(Classifier, RefusesWhatDoesNotFit) {
               HasSubstr("text 1: a label's logit is inf"));
 }
 
+TEST(Classifier, ATextWithoutTokensIsNamedOrSkipped) {
+  const Classifier classifier({random_classifier(), words()});
+  const std::vector<Encoding> texts = {classifier.encode("w1"), Encoding{}};
+  EXPECT_EQ(message_of<DataError>([&] { classifier.classify_encoded(texts); }), "text 2: has no tokens");
+  EXPECT_EQ(message_of<DataError>([&] { classifier.logits(texts); }), "text 2: has no tokens");
+  std::vector<std::string> skipped;
+  ClassifyOptions options;
+  options.skip = [&](size_t text, const std::string& what) { skipped.push_back(std::to_string(text) + what); };
+  const std::vector<Classification> found = classifier.classify_encoded(texts, options);
+  EXPECT_EQ(skipped, std::vector<std::string>{"1has no tokens"});
+  EXPECT_FALSE(found[0].labels.empty());
+  EXPECT_TRUE(found[1].labels.empty());
+}
+
 TEST(Classifier, ManyThreadsMayShareOne) {
   constexpr size_t kThreads = 8;
   const Classifier classifier({random_classifier(), words()});

@@ -138,6 +138,19 @@ TEST_F(EmbedderTest, ATextWhoseVectorIsNotFiniteIsNamedOrSkipped) {
   EXPECT_THAT(skipped, ElementsAre(1u));
   EXPECT_TRUE(found[1].empty());
   for (const size_t i : {0, 2}) EXPECT_EQ(found[i], expected[i]);
+  for (const TextPooling pooling : {TextPooling::mean, TextPooling::max})
+    EXPECT_THROW(spoilt.embed("w3 w7 w4", {.pooling = pooling}), NumericError);
+}
+
+TEST_F(EmbedderTest, ATextWithoutTokensIsSkipped) {
+  const Embedder embedder = Embedder::load(folder_.path());
+  std::vector<std::string> skipped;
+  EmbedOptions options;
+  options.skip = [&](size_t text, const std::string& what) { skipped.push_back(std::to_string(text) + what); };
+  const auto found = embedder.embed_encoded(encoded({{}, {2, 3}}), options);
+  EXPECT_THAT(skipped, ElementsAre("0has no tokens"));
+  EXPECT_TRUE(found[0].empty());
+  EXPECT_EQ(found[1], embedder.embed_encoded(encoded({{2, 3}}))[0]);
 }
 
 TEST_F(EmbedderTest, SaysHowManyTokensAreCut) {

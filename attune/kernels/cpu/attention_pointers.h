@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "attune/kernels/attention.h"
-#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
-#include "attune/kernels/cpu/gemm/amx_tile_product.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tile_product.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune {
@@ -37,8 +37,8 @@ struct AttentionPointers {
   int64_t reach;
   DropoutMask dropout;
   double scale;
-  double soft_cap;  // 0: none; then neither slopes nor distance_bias
-  bool amx;         // plain() attention multiplies in bfloat16, with amx_tile_product()
+  double soft_cap;      // 0: none; then neither slopes nor distance_bias
+  bool bfloat16_tiles;  // plain() attention multiplies in bfloat16, with bfloat16_tile_product()
 
   /// Query heads that share a key head.
   int64_t group() const { return heads / kv_heads; }
@@ -121,8 +121,8 @@ AttentionPointers<T> pointers_of(const AttentionInputs& in) {
           .dropout = in.dropout,
           .scale = in.scale,
           .soft_cap = in.soft_cap,
-          .amx = std::is_same_v<T, float> && in.bfloat16_products && std::max(in.q.d, in.v.d) <= cpu::kMostTileWidth &&
-                 cpu::has_amx_bfloat16()};
+          .bfloat16_tiles = std::is_same_v<T, float> && in.bfloat16_products &&
+                            std::max(in.q.d, in.v.d) <= cpu::kMostTileWidth && cpu::has_avx512_bfloat16()};
 }
 
 }  // namespace attune

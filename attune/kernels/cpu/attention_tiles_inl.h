@@ -19,8 +19,8 @@
 
 #include "attune/kernels/cpu/attention_parts.h"
 #include "attune/kernels/cpu/attention_tile_inl.h"
-#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
-#include "attune/kernels/cpu/gemm/amx_tile_product.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tile_product.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/kernels/cpu/gemm/small_matmul_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,22 +38,25 @@ struct KeyTile {
   int64_t first, count, padded;
 };
 
-// SmallMatmul() of at most 64 rows; in bfloat16 where the tiles of AMX are wanted.
+// Fewer rows take longer to lay out in tiles of bfloat16 than to multiply in float32.
+constexpr int64_t kLeastBfloat16Rows = 32;
+
+// SmallMatmul() of at most 64 rows; in bfloat16 where such tiles are wanted and there are enough rows.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void Multiply(D d, const cpu::AmxTiles& amx, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
+HWY_INLINE void Multiply(D d, const cpu::Bfloat16Tiles& tiles, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
   if constexpr (std::is_same_v<T, float>) {
     static_assert(kTile <= cpu::kMostTileRows);
-    if (amx.wanted()) {
-      return cpu::amx_tile_product({.a = a.data,
-                                    .a_row = a.row,
-                                    .a_column = a.column,
-                                    .b = b.data,
-                                    .b_row = b.row,
-                                    .c = c.data,
-                                    .m = c.m,
-                                    .n = c.n,
-                                    .k = b.k,
-                                    .accumulate = accumulate});
+    if (tiles.wanted() && c.m >= kLeastBfloat16Rows) {
+      return cpu::bfloat16_tile_product({.a = a.data,
+                                         .a_row = a.row,
+                                         .a_column = a.column,
+                                         .b = b.data,
+                                         .b_row = b.row,
+                                         .c = c.data,
+                                         .m = c.m,
+                                         .n = c.n,
+                                         .k = b.k,
+                                         .accumulate = accumulate});
     }
   }
   SmallMatmul(d, a, b, c, accumulate);
@@ -67,7 +70,7 @@ class TileForward {
   TileForward(const AttentionForward<T>& arguments, int64_t lanes)
       : arguments_(arguments),
         lanes_(lanes),
-        amx_(arguments.in.amx && lanes % 16 == 0),
+        bfloat16_(arguments.in.bfloat16_tiles && lanes % 16 == 0),
         dvp_(RoundUp(arguments.in.d_v, lanes)),
         scratch_(kTile * (arguments.in.d_k + dvp_ + kTile) +
                  kTilesOfPart * (kTile * (arguments.in.d_k + dvp_ + 2) + 64)) {
@@ -132,10 +135,10 @@ class TileForward {
   void Add(const Task<T>& task, const HeadTile& tile, KeyTile keys, int64_t key_stride) {
     const hn::ScalableTag<T> d;
     const int64_t rows = tile.queries.count;
-    Multiply(d, amx_, {tile.q, task.in.d_k, 1}, {keys_t_, key_stride, task.in.d_k}, {scores_, rows, keys.padded},
+    Multiply(d, bfloat16_, {tile.q, task.in.d_k, 1}, {keys_t_, key_stride, task.in.d_k}, {scores_, rows, keys.padded},
              false);
     for (int64_t i = 0; i < rows; ++i) Exponentiate(task, tile, keys, i);
-    Multiply(d, amx_, {scores_, keys.padded, 1}, {values_, dvp_, keys.count}, {tile.sums, rows, dvp_}, true);
+    Multiply(d, bfloat16_, {scores_, keys.padded, 1}, {values_, dvp_, keys.count}, {tile.sums, rows, dvp_}, true);
   }
 
   // Row i of the scores becomes exp(score - maximum), with dropout; what was summed up before follows the new maximum.
@@ -181,7 +184,7 @@ class TileForward {
 
   const AttentionForward<T>& arguments_;
   const int64_t lanes_;
-  const cpu::AmxTiles amx_;
+  const cpu::Bfloat16Tiles bfloat16_;
   const int64_t dvp_;
   Scratch<T> scratch_;
   T *keys_t_, *values_, *scores_;
@@ -196,7 +199,7 @@ class TileBackward {
   TileBackward(const AttentionBackward<T>& arguments, int64_t lanes)
       : arguments_(arguments),
         lanes_(lanes),
-        amx_(arguments.in.amx && lanes % 16 == 0),
+        bfloat16_(arguments.in.bfloat16_tiles && lanes % 16 == 0),
         dkp_(RoundUp(arguments.in.d_k, lanes)),
         dvp_(RoundUp(arguments.in.d_v, lanes)),
         scratch_(kTile * (5 * dkp_ + 3 * dvp_ + 2 * kTile) + 1024) {
@@ -254,11 +257,11 @@ class TileBackward {
     CopyRows(arguments_.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, dvp_, d_out_);
     ComputeScores(task, head, queries, keys);
     if (part.wants_dk_dv) {
-      Multiply(d, amx_, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
-      Multiply(d, amx_, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
+      Multiply(d, bfloat16_, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
+      Multiply(d, bfloat16_, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
     }
     if (!part.wants_dq) return;
-    Multiply(d, amx_, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
+    Multiply(d, bfloat16_, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
     for (int64_t i = 0; i < queries.count; ++i) {
       T* out = arguments_.dq + (q_row + i) * in.q_row + head * in.d_k;
       for (int64_t c = 0; c < in.d_k; ++c) out[c] += dq_[i * dkp_ + c];
@@ -270,8 +273,9 @@ class TileBackward {
   void ComputeScores(const Task<T>& task, int64_t head, QueryTile queries, KeyTile keys) {
     const hn::ScalableTag<T> d;
     const AttentionPointers<T>& in = task.in;
-    Multiply(d, amx_, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded}, false);
-    Multiply(d, amx_, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded},
+    Multiply(d, bfloat16_, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded},
+             false);
+    Multiply(d, bfloat16_, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded},
              false);
     for (int64_t i = 0; i < queries.count; ++i) {
       const int64_t query = queries.first + i, row = (task.q_begin + query) * in.heads + head;
@@ -295,7 +299,7 @@ class TileBackward {
 
   const AttentionBackward<T>& arguments_;
   const int64_t lanes_;
-  const cpu::AmxTiles amx_;
+  const cpu::Bfloat16Tiles bfloat16_;
   const int64_t dkp_, dvp_;
   Scratch<T> scratch_;
   T *q_, *keys_, *keys_t_, *dq_, *dk_, *d_out_, *values_t_, *dv_, *weights_, *d_scores_;

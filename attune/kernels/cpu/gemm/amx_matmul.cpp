@@ -11,8 +11,8 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/activation_rows.h"
-#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
-#include "attune/kernels/cpu/gemm/amx_bfloat16_inl.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles_inl.h"
 #include "attune/kernels/panels.h"
 #include "attune/tensor/buffer.h"
 
@@ -184,7 +184,7 @@ ATTUNE_AMX_AVX512 void multiply_piece(const Product<Out>& p, const Piece& piece,
   const auto of_a = buffer_for<bfloat16>(std::min(row_strips, kStripsOfRows) * kStrip * block);
   const auto of_b = buffer_for<bfloat16>(column_strips * kStrip * block);
   const auto of_c = buffer_for<float>((at_once ? 1 : row_strips * column_strips) * kStripNumbers);
-  const AmxTiles whole_tiles(true);
+  const Bfloat16Tiles whole_tiles(true);
   for (int64_t term = 0; term < p.a.terms; term += block) {
     const bool last = term + block >= p.a.terms;
     const LaidOut a{static_cast<bfloat16*>(of_a->data()), divide_up(std::min(block, p.a.terms - term), kTileTerms)};

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <array>
 
-#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 
 #define ATTUNE_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define ATTUNE_AMX_BF16 __attribute__((target("avx512f,amx-tile,amx-bf16")))

@@ -1,8 +1,8 @@
-#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 
-#include "attune/kernels/cpu/gemm/amx_bfloat16_inl.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles_inl.h"
 #include "attune/kernels/cpu/gemm/onednn_matmul.h"
 
 namespace attune::cpu {
@@ -31,12 +31,12 @@ bool has_amx_bfloat16() {
   return found;
 }
 
-AmxTiles::AmxTiles(bool wanted) : wanted_(wanted) {
-  if (wanted_) load_configuration();
+Bfloat16Tiles::Bfloat16Tiles(bool wanted) : wanted_(wanted) {
+  if (wanted_ && has_amx_bfloat16()) load_configuration();
 }
 
-AmxTiles::~AmxTiles() {
-  if (wanted_) release();
+Bfloat16Tiles::~Bfloat16Tiles() {
+  if (wanted_ && has_amx_bfloat16()) release();
 }
 
 }  // namespace attune::cpu
@@ -53,8 +53,8 @@ bool has_amx_bfloat16() {
   return false;
 }
 
-AmxTiles::AmxTiles(bool wanted) : wanted_(wanted) {}
-AmxTiles::~AmxTiles() = default;
+Bfloat16Tiles::Bfloat16Tiles(bool wanted) : wanted_(wanted) {}
+Bfloat16Tiles::~Bfloat16Tiles() = default;
 
 }  // namespace attune::cpu
 

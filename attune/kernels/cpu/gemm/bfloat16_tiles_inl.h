@@ -1,5 +1,5 @@
 #pragma once
-// Tiles of bfloat16 for AMX. x86-64 on Linux alone.
+// Products of tiles of bfloat16, with AMX or in the vectors of AVX-512. x86-64 on Linux alone.
 
 #include <immintrin.h>
 
@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/tensor/dtype.h"
 
 #define ATTUNE_AMX_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")))
@@ -66,11 +67,61 @@ ATTUNE_AMX_AVX512 inline void turn(__m512i (&r)[16]) {
   }
 }
 
+constexpr int64_t kRowsOfSums = 8;  // of vectors: with two columns, half of the registers
+
+ATTUNE_AMX_AVX512 inline __m512bh pair_of_terms(const bfloat16* two) {
+  int32_t both;
+  __builtin_memcpy(&both, two, sizeof both);
+  return (__m512bh)_mm512_set1_epi32(both);
+}
+
+// c = or += a b of kRowsOfSums rows of a tile by kVectors tiles of columns.
+template <int64_t kVectors>
+ATTUNE_AMX_AVX512 inline void multiply_rows(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
+                                            float* c, int64_t width) {
+  const int64_t half = tiles * kTileNumbers;
+  __m512 sums[kRowsOfSums][kVectors];
+#pragma GCC unroll 8
+  for (int64_t r = 0; r < kRowsOfSums; ++r)
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < kVectors; ++v)
+      sums[r][v] = accumulate ? _mm512_loadu_ps(c + r * width + v * kTileRows) : _mm512_setzero_ps();
+  for (int64_t tile = 0; tile < half; tile += kTileNumbers) {
+#pragma GCC unroll 4
+    for (int64_t term = 0; term < kTileTerms; term += 2) {
+      __m512bh columns[kVectors];
+#pragma GCC unroll 2
+      for (int64_t v = 0; v < kVectors; ++v)
+        columns[v] = (__m512bh)_mm512_load_si512(b + v * half + tile + term * kTileRows);
+#pragma GCC unroll 8
+      for (int64_t r = 0; r < kRowsOfSums; ++r) {
+        const __m512bh terms = pair_of_terms(a + tile + r * kTileTerms + term);
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < kVectors; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], terms, columns[v]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int64_t r = 0; r < kRowsOfSums; ++r)
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < kVectors; ++v) _mm512_storeu_ps(c + r * width + v * kTileRows, sums[r][v]);
+}
+
+// multiply_tiles() without AMX.
+template <bool kTwoOfRows, bool kTwoOfColumns>
+ATTUNE_AMX_AVX512 void multiply_in_vectors(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
+                                           float* c, int64_t width) {
+  for (int64_t i = 0; i < (kTwoOfRows ? 2 : 1); ++i, a += tiles * kTileNumbers)
+    for (int64_t r = 0; r < kTileRows; r += kRowsOfSums, c += kRowsOfSums * width)
+      multiply_rows<kTwoOfColumns ? 2 : 1>(a + r * kTileTerms, b, tiles, accumulate, c, width);
+}
+
 /// c = or += a b of one or two tiles of rows by one or two of columns, with so many tiles of terms; rows of c are
 /// `width` apart. What was laid out is in memory: GCC 12 does not know that a tile's load reads it.
 template <bool kTwoOfRows, bool kTwoOfColumns>
 ATTUNE_AMX_AVX512 inline void multiply_tiles(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
                                              float* c, int64_t width) {
+  if (!has_amx_bfloat16()) return multiply_in_vectors<kTwoOfRows, kTwoOfColumns>(a, b, tiles, accumulate, c, width);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const int64_t bytes = width * static_cast<int64_t>(sizeof(float)), half = tiles * kTileNumbers;
   float* const below = c + kTileRows * width;

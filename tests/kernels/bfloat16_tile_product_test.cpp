@@ -1,11 +1,11 @@
-#include "attune/kernels/cpu/gemm/amx_tile_product.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tile_product.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "attune/base/random.h"
-#include "attune/kernels/cpu/gemm/amx_bfloat16.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/tensor/dtype.h"
 
 namespace attune {
@@ -25,22 +25,22 @@ struct TileSizes {
 // Rows of c behind m are there up to a multiple of 16.
 std::vector<float> by_tiles(const TileSizes& s, bool by_columns, bool accumulate, const std::vector<float>& a,
                             const std::vector<float>& b, std::vector<float> c) {
-  const cpu::AmxTiles tiles(true);
-  cpu::amx_tile_product({.a = a.data(),
-                         .a_row = by_columns ? 1 : s.k,
-                         .a_column = by_columns ? (s.m + 15) / 16 * 16 : 1,
-                         .b = b.data(),
-                         .b_row = s.n,
-                         .c = c.data(),
-                         .m = s.m,
-                         .n = s.n,
-                         .k = s.k,
-                         .accumulate = accumulate});
+  const cpu::Bfloat16Tiles tiles(true);
+  cpu::bfloat16_tile_product({.a = a.data(),
+                              .a_row = by_columns ? 1 : s.k,
+                              .a_column = by_columns ? (s.m + 15) / 16 * 16 : 1,
+                              .b = b.data(),
+                              .b_row = s.n,
+                              .c = c.data(),
+                              .m = s.m,
+                              .n = s.n,
+                              .k = s.k,
+                              .accumulate = accumulate});
   return c;
 }
 
-TEST(AmxTileProduct, AgreesWithFloat64) {
-  if (!cpu::has_amx_bfloat16()) GTEST_SKIP() << "the processor has no tiles of bfloat16";
+TEST(Bfloat16TileProduct, AgreesWithFloat64) {
+  if (!cpu::has_avx512_bfloat16()) GTEST_SKIP() << "the processor does not multiply bfloat16";
   for (const TileSizes& s : {TileSizes{1, 16, 1}, TileSizes{15, 16, 64}, TileSizes{17, 48, 33}, TileSizes{64, 64, 64},
                              TileSizes{64, 64, 256}, TileSizes{50, 256, 64}, TileSizes{33, 32, 7}}) {
     for (const bool by_columns : {false, true}) {

@@ -20,8 +20,8 @@ struct TileProduct {
 /// The largest m, and the largest k and n of which the other is at most 64.
 constexpr int64_t kMostTileRows = 64, kMostTileWidth = 256;
 
-/// The product, in tiles of AMX: a and b are rounded to bfloat16, sums are float32. n is a multiple of 16. Needs an
-/// AmxTiles of the calling thread.
-void amx_tile_product(const TileProduct& product);
+/// The product in tiles: a and b are rounded to bfloat16, sums are float32. n is a multiple of 16. Needs a
+/// Bfloat16Tiles of the calling thread.
+void bfloat16_tile_product(const TileProduct& product);
 
 }  // namespace attune::cpu

@@ -1,4 +1,4 @@
-#include "attune/kernels/cpu/gemm/amx_tile_product.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tile_product.h"
 
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 
@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "attune/kernels/cpu/gemm/amx_bfloat16_inl.h"
+#include "attune/kernels/cpu/gemm/bfloat16_tiles_inl.h"
 #include "attune/kernels/panels.h"
 
 namespace attune::cpu {
@@ -74,7 +74,7 @@ ATTUNE_AMX_AVX512 void lay_out(const TileProduct& p, int64_t tiles, bfloat16* a,
 
 }  // namespace
 
-void amx_tile_product(const TileProduct& p) {
+void bfloat16_tile_product(const TileProduct& p) {
   alignas(64) std::array<std::byte, kMostTiles * kTileNumbers * sizeof(bfloat16)> of_a, of_b;
   auto* const a = reinterpret_cast<bfloat16*>(of_a.data());
   auto* const b = reinterpret_cast<bfloat16*>(of_b.data());
@@ -106,7 +106,7 @@ void amx_tile_product(const TileProduct& p) {
 
 namespace attune::cpu {
 
-void amx_tile_product(const TileProduct&) {
+void bfloat16_tile_product(const TileProduct&) {
   throw std::logic_error("a product of AMX on a processor without it");
 }
 
