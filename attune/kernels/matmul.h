@@ -1,7 +1,7 @@
 #pragma once
-// Matrix products. The CPU uses oneDNN's `matmul` primitive, or kernels/cpu/gemm/panel_matmul.h for float32 on
-// processors without AVX-512 and in builds without oneDNN, and amx_matmul.h for bfloat16 where there is AMX; float64,
-// which only gradient checks use, is a plain loop.
+// Matrix products. The CPU uses oneDNN's `matmul` primitive, or kernels/cpu/gemm/panel_matmul.h for float32 with a
+// large vocabulary, on processors without AVX-512 and in builds without oneDNN, and amx_matmul.h for bfloat16 where
+// there is AMX; float64, which only gradient checks use, is a plain loop.
 
 #include <cstdint>
 

@@ -69,16 +69,18 @@ TEST(PanelMatmul, AgreesWithFloat64) {
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true})
         for (const auto& [m, n, k] :
-             std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {5, 17, 3}, {7, 16, 256}, {130, 33, 257}, {121, 70, 520}})
+             std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {5, 17, 3}, {7, 16, 512}, {130, 33, 513}, {121, 70, 1030}})
           expect_agreement({.m = m, .n = n, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b},
                            (m + n) % 2 == 0);
   });
-  expect_agreement({.m = 9, .n = 1100, .k = 40}, true);  // more panels than one piece has
+  expect_agreement({.m = 9, .n = 1100, .k = 40}, true);                        // more panels than one piece has
+  expect_agreement({.m = 9, .n = 1100, .k = 2100}, true);                      // more than are laid out at a time
+  expect_agreement({.m = 530, .n = 20, .k = 520, .transpose_a = true}, true);  // a is copied
 }
 
 RC_GTEST_PROP(PanelMatmul, AgreesWithFloat64AtAnySize, ()) {
   const auto size = [](int64_t most) { return *rc::gen::inRange<int64_t>(1, most); };
-  MatmulShape shape{.m = size(260), .n = size(80), .k = size(600)};
+  MatmulShape shape{.m = size(260), .n = size(80), .k = size(1100)};
   shape.transpose_a = *rc::gen::arbitrary<bool>();
   shape.transpose_b = *rc::gen::arbitrary<bool>();
   shape.accumulate = *rc::gen::arbitrary<bool>();

@@ -14,17 +14,17 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Loads four inputs of each of four outputs and transposes them in registers.
-void Panel(const float* const* rows, size_t in, float* panel, size_t stride) {
+void Panel(const float* const* rows, size_t in, float* panel) {
   size_t k = 0;
 #if HWY_TARGET != HWY_SCALAR
   for (; k + 4 <= in; k += 4) {
     for (size_t j = 0; j < kPanelOutputs; j += 4)
-      Transpose4({rows[j] + k, rows[j + 1] + k, rows[j + 2] + k, rows[j + 3] + k}, panel + k * stride + j,
-                 static_cast<int64_t>(stride));
+      Transpose4({rows[j] + k, rows[j + 1] + k, rows[j + 2] + k, rows[j + 3] + k}, panel + k * kPanelOutputs + j,
+                 kPanelOutputs);
   }
 #endif
   for (; k < in; ++k)
-    for (size_t j = 0; j < kPanelOutputs; ++j) panel[k * stride + j] = rows[j][k];
+    for (size_t j = 0; j < kPanelOutputs; ++j) panel[k * kPanelOutputs + j] = rows[j][k];
 }
 
 }  // namespace
@@ -41,8 +41,8 @@ HWY_EXPORT(Panel);
 
 }  // namespace
 
-void cpu::lay_out_float_panel(const float* const* rows, int64_t in, float* panel, int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(Panel)(rows, static_cast<size_t>(in), panel, static_cast<size_t>(stride));
+void cpu::lay_out_float_panel(const float* const* rows, int64_t in, float* panel) {
+  HWY_DYNAMIC_DISPATCH(Panel)(rows, static_cast<size_t>(in), panel);
 }
 
 }  // namespace attune

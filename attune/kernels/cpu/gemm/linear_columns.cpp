@@ -54,7 +54,7 @@ void multiply(const Product<float, Weight>& p, const ColumnGroup& group) {
     for (int64_t panel = 0; panel < panels; ++panel)
       cpu::lay_out_float_panel(rows.data() + panel * kPanelOutputs, p.in, data + panel * kPanelOutputs * p.in);
     cpu::float_block(
-        p.x + group.begin * p.in, p.in,
+        {p.x + group.begin * p.in, p.in},
         {.rows = group.end - group.begin,
          .weight = {WeightFormat::float32, outputs, p.in, static_cast<const std::byte*>(buffer->data()), nullptr},
          .bias = p.bias != nullptr ? biases.data() : nullptr,

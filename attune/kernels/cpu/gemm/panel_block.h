@@ -16,8 +16,14 @@ struct PanelBlock {
   float* y;           // of the first row and output
   int64_t width;      // from a row of y to the next
 };
-/// With weights in float32 or bfloat16. Rows of x are `x_width` apart. `onto`: the sums are added to what y has.
-void float_block(const float* x, int64_t x_width, const PanelBlock& block, bool onto = false);
+
+/// The first factor of a product: input k of row r stands at numbers[r * row + k * input]. One of both steps is 1.
+struct FloatRows {
+  const float* numbers;
+  int64_t row, input = 1;
+};
+/// With weights in float32 or bfloat16; the latter take x row by row. `onto`: the sums are added to what y has.
+void float_block(const FloatRows& x, const PanelBlock& block, bool onto = false);
 
 /// Rows in 8 bits, q = round(x / scale), each of them, or each 32 numbers for int4, by its largest number.
 struct QuantisedRows {

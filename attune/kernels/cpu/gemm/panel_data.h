@@ -32,8 +32,9 @@ inline MutablePanelData mutable_data_of(const Panels& p) {
   return {p.format, p.out, p.in, static_cast<std::byte*>(p.storage.raw()), static_cast<std::byte*>(p.scales.raw())};
 }
 
-/// Rows, each `in` numbers that may be anywhere, into one float32 panel: panel[k * stride + j] = rows[j][k].
-void lay_out_float_panel(const float* const* rows /*[16]*/, int64_t in, float* panel, int64_t stride = kPanelOutputs);
+/// Rows, each `in` numbers that may be anywhere, into one float32 panel: panel[k * kPanelOutputs + j] =
+/// rows[j][k].
+void lay_out_float_panel(const float* const* rows /*[kPanelOutputs]*/, int64_t in, float* panel);
 
 /// The outputs that `ids` name into panels of their own, on one thread; to.out is how many there are.
 void select_outputs(const PanelData& from, std::span<const int32_t> ids, const MutablePanelData& to);

@@ -34,7 +34,7 @@ class Input {
 
   void multiply(int64_t first_row, const PanelBlock& block) const {
     if (is_quantised(format_)) return cpu::integer_block(from_row(first_row), block);
-    if (narrow_.numbers == nullptr) return cpu::float_block(x_ + first_row * in_, in_, block);
+    if (narrow_.numbers == nullptr) return cpu::float_block({x_ + first_row * in_, in_}, block);
     cpu::bfloat16_block({narrow_.numbers + first_row * narrow_.stride, narrow_.stride}, block);
   }
 

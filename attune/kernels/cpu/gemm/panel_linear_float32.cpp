@@ -55,9 +55,12 @@ struct Bfloat16Panels {
   }
 };
 
+// Where the numbers of x stand: row by row, or input by input.
+enum class Order { rows, inputs };
+
 struct Place {
   const float* x;
-  size_t x_width;
+  size_t x_step;  // from a row to the next, or from an input to the next
   size_t in;
   const uint32_t* panels;
   const float* bias;
@@ -69,7 +72,7 @@ struct Place {
 
 // sums += the numbers x of each row times input kInput of a line of each panel.
 template <class Weights, size_t kInput, size_t kRows, size_t kPanels>
-HWY_INLINE void AddInput(const float* x, size_t x_width, const uint32_t* w, size_t stride,
+HWY_INLINE void AddInput(const float* x, size_t x_row, const uint32_t* w, size_t stride,
                          hn::Vec<Lanes> (&sums)[kRows][kPanels * kVectors]) {
   const Lanes d;
   hn::Vec<Lanes> inputs[kPanels * kVectors];
@@ -77,14 +80,15 @@ HWY_INLINE void AddInput(const float* x, size_t x_width, const uint32_t* w, size
     for (size_t v = 0; v < kVectors; ++v)
       inputs[p * kVectors + v] = Weights::template Load<kInput>(w + p * stride + v * kLanes);
   for (size_t r = 0; r < kRows; ++r) {
-    const auto number = hn::Set(d, x[r * x_width]);
+    const auto number = hn::Set(d, x[r * x_row]);
     for (size_t v = 0; v < kPanels * kVectors; ++v) sums[r][v] = hn::MulAdd(number, inputs[v], sums[r][v]);
   }
 }
 
 // Every sum is one chain, input after input, whatever the tile, so that a row's result depends on that row alone.
-template <class Weights, size_t kRows, size_t kPanels>
+template <class Weights, Order kOrder, size_t kRows, size_t kPanels>
 void Tile(const Place& t) {
+  static_assert(kOrder == Order::rows || Weights::kInputs == 1);
   const Lanes d;
   using V = hn::Vec<Lanes>;
   V sums[kRows][kPanels * kVectors];
@@ -95,14 +99,15 @@ void Tile(const Place& t) {
   const float* HWY_RESTRICT x = t.x;
   const uint32_t* HWY_RESTRICT w = t.panels;
   constexpr size_t kInputs = Weights::kInputs;
+  const size_t x_row = kOrder == Order::rows ? t.x_step : 1, x_input = kOrder == Order::rows ? 1 : t.x_step;
   const size_t stride = (t.in + kInputs - 1) / kInputs * kOutputs;
-  for (size_t k = 0; k + kInputs <= t.in; k += kInputs, x += kInputs, w += kOutputs) {
+  for (size_t k = 0; k + kInputs <= t.in; k += kInputs, x += kInputs * x_input, w += kOutputs) {
     if constexpr (kRows <= 4)
       for (size_t p = 0; p < kPanels; ++p) hwy::Prefetch(w + p * stride + 16 * kOutputs);
-    AddInput<Weights, 0, kRows, kPanels>(x, t.x_width, w, stride, sums);
-    if constexpr (kInputs == 2) AddInput<Weights, 1, kRows, kPanels>(x + 1, t.x_width, w, stride, sums);
+    AddInput<Weights, 0, kRows, kPanels>(x, x_row, w, stride, sums);
+    if constexpr (kInputs == 2) AddInput<Weights, 1, kRows, kPanels>(x + 1, x_row, w, stride, sums);
   }
-  if (t.in % kInputs != 0) AddInput<Weights, 0, kRows, kPanels>(x, t.x_width, w, stride, sums);
+  if (t.in % kInputs != 0) AddInput<Weights, 0, kRows, kPanels>(x, x_row, w, stride, sums);
   for (size_t v = 0; v < kPanels * kVectors && v * kLanes < t.outputs; ++v) {
     const auto finish = [&](auto part) HWY_ATTR {
       const V bias = t.bias != nullptr ? part.Load(d, t.bias + v * kLanes) : hn::Zero(d);
@@ -121,10 +126,10 @@ void Tile(const Place& t) {
 }
 
 // The last panels, fewer than a tile takes.
-template <class Weights, size_t kRows, size_t kPanels>
+template <class Weights, Order kOrder, size_t kRows, size_t kPanels>
 void LastTile(const Place& t, size_t panels) {
-  if (panels == kPanels) return Tile<Weights, kRows, kPanels>(t);
-  if constexpr (kPanels > 1) LastTile<Weights, kRows, kPanels - 1>(t, panels);
+  if (panels == kPanels) return Tile<Weights, kOrder, kRows, kPanels>(t);
+  if constexpr (kPanels > 1) LastTile<Weights, kOrder, kRows, kPanels - 1>(t, panels);
 }
 
 using TileFunction = void (*)(const Place&);
@@ -136,29 +141,29 @@ struct RowTile {
   size_t panels;
 };
 
-template <class Weights, size_t kRows>
+template <class Weights, Order kOrder, size_t kRows>
 RowTile TileOfRows(size_t rows) {
   if constexpr (kRows < kMostRows)
-    if (rows > kRows) return TileOfRows<Weights, kRows + 1>(rows);
+    if (rows > kRows) return TileOfRows<Weights, kOrder, kRows + 1>(rows);
   constexpr size_t kPanels = panels_of_tile(kRows);
-  return {Tile<Weights, kRows, kPanels>, LastTile<Weights, kRows, kPanels>, kPanels};
+  return {Tile<Weights, kOrder, kRows, kPanels>, LastTile<Weights, kOrder, kRows, kPanels>, kPanels};
 }
 
 // Panels outside, so that they stay in the cache for all rows.
-template <class Weights>
-void BlockOf(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto) {
+template <class Weights, Order kOrder>
+void BlockOf(const cpu::FloatRows& x, const cpu::PanelBlock& b, bool onto) {
   const auto rows = static_cast<size_t>(b.rows), in = static_cast<size_t>(b.weight.in),
              outputs = static_cast<size_t>(b.outputs), width = static_cast<size_t>(b.width);
   const auto* const weight = reinterpret_cast<const uint32_t*>(b.weight.data);
   const size_t panel = (in + Weights::kInputs - 1) / Weights::kInputs * kOutputs;
   const size_t tiles = (rows + kMostRows - 1) / kMostRows, larger = rows % tiles;  // of nearly the same size
   const size_t panels = (outputs + kOutputs - 1) / kOutputs;
-  const RowTile tile[2] = {TileOfRows<Weights, 1>(rows / tiles),
-                           TileOfRows<Weights, 1>(rows / tiles + (larger > 0 ? 1 : 0))};
+  const RowTile tile[2] = {TileOfRows<Weights, kOrder, 1>(rows / tiles),
+                           TileOfRows<Weights, kOrder, 1>(rows / tiles + (larger > 0 ? 1 : 0))};
   const size_t step = tile[1].panels;
   for (size_t p = 0; p < panels; p += step) {
-    Place place{.x = x,
-                .x_width = x_width,
+    Place place{.x = x.numbers,
+                .x_step = static_cast<size_t>(kOrder == Order::rows ? x.row : x.input),
                 .in = in,
                 .panels = weight + p * panel,
                 .bias = b.bias != nullptr ? b.bias + p * kOutputs : nullptr,
@@ -176,15 +181,15 @@ void BlockOf(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto
       } else {
         with.last(place, count);
       }
-      place.x += tile_rows * x_width;
+      place.x += tile_rows * static_cast<size_t>(x.row);
       place.y += tile_rows * width;
     }
   }
 }
 
-void Block(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto) {
-  if (b.weight.format == WeightFormat::bfloat16) return BlockOf<Bfloat16Panels>(x, x_width, b, onto);
-  BlockOf<Float32Panels>(x, x_width, b, onto);
+void Block(const cpu::FloatRows& x, const cpu::PanelBlock& b, bool onto) {
+  if (b.weight.format == WeightFormat::bfloat16) return BlockOf<Bfloat16Panels, Order::rows>(x, b, onto);
+  x.input == 1 ? BlockOf<Float32Panels, Order::rows>(x, b, onto) : BlockOf<Float32Panels, Order::inputs>(x, b, onto);
 }
 
 }  // namespace
@@ -201,8 +206,8 @@ HWY_EXPORT(Block);
 
 }  // namespace
 
-void cpu::float_block(const float* x, int64_t x_width, const PanelBlock& block, bool onto) {
-  HWY_DYNAMIC_DISPATCH(Block)(x, static_cast<size_t>(x_width), block, onto);
+void cpu::float_block(const FloatRows& x, const PanelBlock& block, bool onto) {
+  HWY_DYNAMIC_DISPATCH(Block)(x, block, onto);
 }
 
 }  // namespace attune
