@@ -1,7 +1,7 @@
 #pragma once
-// Matrix products. The CPU uses oneDNN's `matmul` primitive, or kernels/cpu/gemm/panel_matmul.h for float32 with a
-// large vocabulary, on processors without AVX-512 and in builds without oneDNN, and amx_matmul.h for bfloat16 where
-// there is AMX; float64, which only gradient checks use, is a plain loop.
+// Matrix products. On the CPU those of float32 are oneDNN's, or kernels/cpu/gemm/panel_matmul.h with a large
+// vocabulary, on processors without AVX-512 and in builds without oneDNN; those of bfloat16 are amx_matmul.h where
+// there is AMX, else panel_matmul.h; float64, which only gradient checks use, is a plain loop.
 
 #include <cstdint>
 

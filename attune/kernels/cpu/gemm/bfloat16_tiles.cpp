@@ -16,13 +16,18 @@ ATTUNE_AMX_AVX512 void release() {
   _tile_release();
 }
 
-}  // namespace
-
-bool has_avx512_bfloat16() {
+bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool wide =
       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   return wide && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 5) != 0;
+}
+
+}  // namespace
+
+bool has_avx512_bfloat16() {
+  static const bool found = has_instructions() && onednn_allows_bfloat16();
+  return found;
 }
 
 bool has_amx_bfloat16() {

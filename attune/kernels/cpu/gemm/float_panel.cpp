@@ -4,6 +4,8 @@
 //
 #include <hwy/highway.h>
 
+#include <cstring>
+
 #include "attune/kernels/cpu/gemm/panel_data.h"
 #include "attune/kernels/cpu/gemm/transpose_inl.h"
 
@@ -24,7 +26,8 @@ void Panel(const float* const* rows, size_t in, float* panel) {
   }
 #endif
   for (; k < in; ++k)
-    for (size_t j = 0; j < kPanelOutputs; ++j) panel[k * kPanelOutputs + j] = rows[j][k];
+    for (size_t j = 0; j < kPanelOutputs; ++j)  // pairs of bfloat16 may be anywhere
+      std::memcpy(panel + k * kPanelOutputs + j, rows[j] + k, sizeof(float));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ bool has_long_side(const MatmulShape& shape) {
 
 void multiply_float32(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   if (cpu::has_onednn_float32() && !has_long_side(shape)) {
-    cpu::onednn_matmul(cpu::ProductTypes::float32, a, b, bias, c, shape);
+    cpu::onednn_matmul(a, b, bias, c, shape);
   } else {
     cpu::panel_matmul(a, b, bias, c, shape);
   }
@@ -90,9 +90,7 @@ void multiply_bfloat16(const bfloat16* a, const bfloat16* b, const float* bias, 
   if (cpu::has_amx_bfloat16()) {
     cpu::amx_matmul(a, b, bias, c, shape);
   } else {
-    constexpr bool kNarrow = std::is_same_v<Out, bfloat16>;
-    cpu::onednn_matmul(kNarrow ? cpu::ProductTypes::bfloat16 : cpu::ProductTypes::bfloat16_to_float32, a, b, bias, c,
-                       shape);
+    cpu::panel_matmul(a, b, bias, c, shape);
   }
   count(shape);
 }
@@ -164,7 +162,7 @@ MatmulShape shape_of(const Tensor& a, const Tensor& c, const MatmulForm& form) {
 }  // namespace
 
 bool has_bfloat16_products() {
-  return cpu::has_amx_bfloat16() || cpu::has_onednn_bfloat16();
+  return cpu::has_avx512_bfloat16();
 }
 
 bool has_avx512_products() {

@@ -47,7 +47,7 @@ struct ProductPlan {
   std::optional<ColumnCopy> copy, last_copy;  // none: they read it as it is
 };
 
-using PlanKey = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, Activation, ProductTypes>;
+using PlanKey = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, Activation>;
 
 // The library works with one thread, that which calls it. The destructor restores the thread's own setting.
 class OneOpenMpThread {
@@ -123,14 +123,10 @@ dnnl::primitive_attr attributes(const MatmulShape& shape) {
 struct ProductForm {
   MatmulShape shape;
   bool with_bias;
-  ProductTypes types;
 
-  dnnl::memory::data_type input() const {
-    return types == ProductTypes::float32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
-  }
   dnnl::memory::desc stored_b() const {
     return {{shape.k, shape.n},
-            input(),
+            dnnl::memory::data_type::f32,
             shape.transpose_b ? dnnl::memory::dims{1, shape.k} : dnnl::memory::dims{shape.n, 1}};
   }
 };
@@ -139,10 +135,9 @@ struct ProductForm {
 Product make_product(const ProductForm& form, int64_t rows, const dnnl::memory::desc& b) {
   using dnnl::memory;
   const MatmulShape& shape = form.shape;
-  const auto output = form.types == ProductTypes::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
-  const memory::desc a({rows, shape.k}, form.input(),
+  const memory::desc a({rows, shape.k}, memory::data_type::f32,
                        shape.transpose_a ? memory::dims{1, shape.m} : memory::dims{shape.k, 1});
-  const memory::desc c({rows, shape.n}, output, memory::format_tag::ab);
+  const memory::desc c({rows, shape.n}, memory::data_type::f32, memory::format_tag::ab);
   const memory::desc bias({1, shape.n}, memory::data_type::f32, memory::format_tag::ab);
   const dnnl::primitive_attr attr = attributes(shape);
 #if DNNL_VERSION_MAJOR >= 3
@@ -199,7 +194,7 @@ ProductPlan make_plan(const ProductForm& form) {
     plan.piece = make_product(form, shape.m, plan.b);
     return plan;
   }
-  const dnnl::memory::desc open({shape.k, shape.n}, form.input(), dnnl::memory::format_tag::any);
+  const dnnl::memory::desc open({shape.k, shape.n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
   plan.piece = make_product(form, plan.rows, copy_pays(shape) ? open : plan.b);
   plan.b = plan.piece.description.weights_desc();
   if (const int64_t rest = shape.m % plan.rows; rest > 0) plan.last_piece = make_product(form, rest, plan.b);
@@ -267,8 +262,8 @@ PlanCache::Kept PlanCache::make(const ProductForm& form) {
 
 std::shared_ptr<const ProductPlan> PlanCache::find(const ProductForm& form) {
   const MatmulShape& shape = form.shape;
-  const PlanKey key{shape.m,          shape.n,        shape.k,          shape.transpose_a, shape.transpose_b,
-                    shape.accumulate, form.with_bias, shape.activation, form.types};
+  const PlanKey key{shape.m,           shape.n,          shape.k,        shape.transpose_a,
+                    shape.transpose_b, shape.accumulate, form.with_bias, shape.activation};
   if (const auto found = recent_.find(key); found != recent_.end()) return found->second.plan;
   Kept kept;
   if (const auto old = before_.find(key); old != before_.end()) {
@@ -316,24 +311,23 @@ dnnl::stream& stream_of_thread() {
 
 // The addresses of a product of the library.
 struct ProductPointers {
-  const std::byte* a;
-  const std::byte* b;
+  const float* a;
+  const float* b;
   const float* bias;
-  std::byte* c;
+  float* c;
 };
 
 // b as the pieces of the plan read it. The columns are copied by several threads.
-std::shared_ptr<Buffer> copy_of_b(const ProductForm& form, const ProductPlan& plan, const std::byte* b) {
+std::shared_ptr<Buffer> copy_of_b(const ProductForm& form, const ProductPlan& plan, const float* b) {
   const MatmulShape& shape = form.shape;
-  const int64_t size = form.types == ProductTypes::float32 ? 4 : 2;
   const auto laid_out = allocate_buffer(plan.b.get_size());
-  auto* const to = static_cast<std::byte*>(laid_out->data());
+  auto* const to = static_cast<float*>(laid_out->data());
   parallel_for(shape.n, plan.columns, [&](int64_t begin, int64_t end) {
     const OneOpenMpThread one;
     const bool last = end == shape.n;  // its description has the offset in it
     const ColumnCopy& copy = last ? *plan.last_copy : *plan.copy;
-    dnnl::memory source = memory_at(copy.from, b + begin * size * (shape.transpose_b ? shape.k : 1));
-    dnnl::memory target = memory_at(copy.to, last ? to : to + offset_of_column(plan.b, shape.k, begin) * size);
+    dnnl::memory source = memory_at(copy.from, b + begin * (shape.transpose_b ? shape.k : 1));
+    dnnl::memory target = memory_at(copy.to, last ? to : to + offset_of_column(plan.b, shape.k, begin));
     copy.primitive.execute(stream_of_thread(), source, target);
     stream_of_thread().wait();
   });
@@ -372,7 +366,7 @@ bool has_onednn_float32() {
   return found;
 }
 
-bool has_onednn_bfloat16() {
+bool onednn_allows_bfloat16() {
   static const bool found = has_instructions(dnnl::cpu_isa::avx512_core_bf16);
   return found;
 }
@@ -382,20 +376,14 @@ bool onednn_allows_amx() {
   return found;
 }
 
-void onednn_matmul(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
-                   const MatmulShape& shape) {
-  const ProductForm form{.shape = shape, .with_bias = bias != nullptr, .types = types};
+void onednn_matmul(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
+  const ProductForm form{.shape = shape, .with_bias = bias != nullptr};
   const std::shared_ptr<const ProductPlan> plan = find_plan(form);
-  const auto* from = static_cast<const std::byte*>(b);
-  const std::shared_ptr<Buffer> copied = plan->last_copy ? copy_of_b(form, *plan, from) : nullptr;
-  if (copied) from = static_cast<const std::byte*>(copied->data());
-  const int64_t in = types == ProductTypes::float32 ? 4 : 2, out = types == ProductTypes::bfloat16 ? 2 : 4;
+  const std::shared_ptr<Buffer> copied = plan->last_copy ? copy_of_b(form, *plan, b) : nullptr;
+  const float* const from = copied ? static_cast<const float*>(copied->data()) : b;
   parallel_for(shape.m, plan->rows, [&](int64_t begin, int64_t end) {
     execute(end - begin == plan->rows ? plan->piece : plan->last_piece,
-            {.a = static_cast<const std::byte*>(a) + begin * in * (shape.transpose_a ? 1 : shape.k),
-             .b = from,
-             .bias = bias,
-             .c = static_cast<std::byte*>(c) + begin * shape.n * out});
+            {.a = a + begin * (shape.transpose_a ? 1 : shape.k), .b = from, .bias = bias, .c = c + begin * shape.n});
   });
 }
 

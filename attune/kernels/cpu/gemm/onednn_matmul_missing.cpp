@@ -10,15 +10,15 @@ bool has_onednn_float32() {
   return false;
 }
 
-bool has_onednn_bfloat16() {
-  return false;
+bool onednn_allows_bfloat16() {
+  return true;
 }
 
 bool onednn_allows_amx() {
   return true;
 }
 
-void onednn_matmul(ProductTypes, const void*, const void*, const float*, void*, const MatmulShape&) {
+void onednn_matmul(const float*, const float*, const float*, float*, const MatmulShape&) {
   throw std::logic_error("a product of oneDNN in a build without it");
 }
 

@@ -6,10 +6,10 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <array>
 
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
+#include "attune/kernels/cpu/gemm/bfloat16_vectors.h"
 
 #define ATTUNE_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define ATTUNE_AMX_BF16 __attribute__((target("avx512f,amx-tile,amx-bf16")))
@@ -17,7 +17,6 @@
 namespace attune::cpu {
 namespace {
 
-constexpr int64_t kAhead = 16 * kPanelRow;  // bytes, of a prefetch
 constexpr int64_t kTileInputs = 32;
 
 ATTUNE_AVX512_BF16 inline void store(const PanelBlock& b, int64_t row, int64_t panel, __m512 value) {
@@ -32,63 +31,6 @@ struct Place {
   const PanelBlock& block;
   int64_t row, panel;  // the first of the tile
 };
-
-ATTUNE_AVX512_BF16 inline __m512bh broadcast_pair(const bfloat16* two) {
-  int32_t value;
-  __builtin_memcpy(&value, two, sizeof value);
-  return (__m512bh)_mm512_set1_epi32(value);
-}
-
-template <size_t kRows, size_t kPanels>
-ATTUNE_AVX512_BF16 void multiply(const Place& t) {
-  const std::byte* w = t.block.weight.panel(t.panel);
-  const int64_t stride = panel_bytes(WeightFormat::bfloat16, t.block.weight.in);
-  const bfloat16* x = t.x.numbers + t.row * t.x.stride;
-  __m512 sums[kRows][kPanels];
-#pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; ++r)
-#pragma GCC unroll 8
-    for (size_t p = 0; p < kPanels; ++p) sums[r][p] = _mm512_setzero_ps();
-  for (int64_t k = 0; k < t.block.weight.in; k += 2, x += 2, w += kPanelRow) {
-    __m512bh weights[kPanels];
-#pragma GCC unroll 8
-    for (size_t p = 0; p < kPanels; ++p) {
-      const std::byte* const at = w + static_cast<int64_t>(p) * stride;
-      if constexpr (kRows <= 4) _mm_prefetch(reinterpret_cast<const char*>(at + kAhead), _MM_HINT_T0);
-      weights[p] = (__m512bh)_mm512_loadu_si512(at);
-    }
-#pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) {
-      const __m512bh pair = broadcast_pair(x + static_cast<int64_t>(r) * t.x.stride);
-#pragma GCC unroll 8
-      for (size_t p = 0; p < kPanels; ++p) sums[r][p] = _mm512_dpbf16_ps(sums[r][p], pair, weights[p]);
-    }
-  }
-#pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; ++r)
-#pragma GCC unroll 8
-    for (size_t p = 0; p < kPanels; ++p)
-      store(t.block, t.row + static_cast<int64_t>(r), t.panel + static_cast<int64_t>(p), sums[r][p]);
-}
-
-constexpr int64_t kMostRows = 4, kMostPanels = 4;
-
-template <size_t kRows>
-void multiply_panels(const Place& t, int64_t panels) {
-  static constexpr std::array<void (*)(const Place&), kMostPanels> kOf = {multiply<kRows, 1>, multiply<kRows, 2>,
-                                                                          multiply<kRows, 3>, multiply<kRows, 4>};
-  kOf[static_cast<size_t>(panels - 1)](t);
-}
-
-void with_vectors(const Bfloat16Rows& x, const PanelBlock& b) {
-  static constexpr std::array<void (*)(const Place&, int64_t), kMostRows> kOf = {
-      multiply_panels<1>, multiply_panels<2>, multiply_panels<3>, multiply_panels<4>};
-  const int64_t panels = panel_count(b.outputs);
-  for (int64_t panel = 0; panel < panels; panel += kMostPanels)
-    for (int64_t row = 0; row < b.rows; row += kMostRows)
-      kOf[static_cast<size_t>(std::min(kMostRows, b.rows - row) - 1)](Place{x, b, row, panel},
-                                                                      std::min(kMostPanels, panels - panel));
-}
 
 ATTUNE_AVX512_BF16 void finish(const float* sums, const PanelBlock& b, int64_t row, int64_t panel) {
   const int64_t rows = std::min(kTileRows, b.rows - row);
@@ -166,7 +108,8 @@ bool has_bfloat16_block() {
 }
 
 void bfloat16_block(const Bfloat16Rows& x, const PanelBlock& block) {
-  block.weight.in % kTileInputs == 0 && has_amx_bfloat16() ? with_tiles(x, block) : with_vectors(x, block);
+  if (block.weight.in % kTileInputs == 0 && has_amx_bfloat16()) return with_tiles(x, block);
+  bfloat16_vectors({x.numbers, x.stride}, block);
 }
 
 }  // namespace attune::cpu

@@ -5,34 +5,48 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/activation_rows.h"
+#include "attune/kernels/cpu/bfloat16.h"
+#include "attune/kernels/cpu/gemm/bfloat16_vectors.h"
 #include "attune/kernels/cpu/gemm/panel_block.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune::cpu {
 namespace {
 
-constexpr int64_t kInputs = 512;                     // of k at a time: a panel of them is 32 KiB
 constexpr int64_t kTileRows = 8;                     // the most of a tile
 constexpr int64_t kRows = 16 * kTileRows;            // of a at a time: up to 256 KiB
-constexpr int64_t kMostLaidOut = int64_t{2} << 20;   // numbers of b at a time: 8 MiB
-constexpr int64_t kPanelsAtOnce = 8;                 // that a thread lays out
+constexpr int64_t kPanelBytes = int64_t{32} << 10;   // of a panel at a time
+constexpr int64_t kMostLaidOut = int64_t{8} << 20;   // bytes of b at a time
+constexpr int64_t kRowsAhead = 16;                   // that are on their way to the cache
+constexpr int64_t kPanelsAtOnce = 16;                // that a thread lays out
 constexpr int64_t kNearInputs = 512;                 // numbers of a from an input to the next
 constexpr int64_t kLeastPanels = 64;                 // of b at a time, where it has so many
 constexpr int64_t kWholePanels = 24;                 // that tiles of 3 and of 8 have in common
+constexpr int64_t kMostSummed = 33;                  // panels of sums that are kept beside c
 constexpr int64_t kWorthAThread = int64_t{1} << 18;  // products that keep a thread busy for some ten microseconds
 
+// Of numbers of type In, with sums in float32.
+template <class In, class Out>
 struct Product {
-  const float* a;
-  const float* b;
+  const In* a;
+  const In* b;
   const float* bias;
-  float* c;
+  Out* c;
   const MatmulShape& shape;
 };
+
+template <class In>
+constexpr WeightFormat kFormat = std::is_same_v<In, float> ? WeightFormat::float32 : WeightFormat::bfloat16;
+// Inputs of k at a time.
+template <class In>
+constexpr int64_t kInputs = kPanelBytes / (kPanelOutputs * static_cast<int64_t>(sizeof(In)));
 
 // Rows [row, row + rows) by panels [panel, panel + panels) of the result.
 struct Piece {
@@ -40,26 +54,30 @@ struct Piece {
 };
 
 // Inputs [k, k + inputs) of a panel of b, which is stored as [n, k]. Its last column is repeated to the panel's end.
-void lay_out_turned(const Product& p, int64_t panel, int64_t k, int64_t inputs, float* to) {
+// Two numbers of bfloat16 go together, as one of float32.
+template <class In>
+void lay_out_turned(const In* b, const MatmulShape& shape, int64_t panel, int64_t k, int64_t inputs, std::byte* to) {
+  constexpr int64_t kTogether = sizeof(float) / sizeof(In);
   std::array<const float*, kPanelOutputs> columns;
-  for (int64_t j = 0; j < kPanelOutputs; ++j)
-    columns[static_cast<size_t>(j)] = p.b + std::min(panel * kPanelOutputs + j, p.shape.n - 1) * p.shape.k + k;
-  lay_out_float_panel(columns.data(), inputs, to);
+  for (int64_t j = 0; j < kPanelOutputs; ++j) {
+    const int64_t column = std::min(panel * kPanelOutputs + j, shape.n - 1);
+    columns[static_cast<size_t>(j)] = reinterpret_cast<const float*>(b + column * shape.k + k);
+  }
+  lay_out_float_panel(columns.data(), inputs / kTogether, reinterpret_cast<float*>(to));
+  if (inputs % kTogether == 0) return;
+  auto* const last = reinterpret_cast<In*>(to + inputs / kTogether * kPanelRow);
+  for (int64_t j = 0; j < kPanelOutputs; ++j) {
+    const int64_t column = std::min(panel * kPanelOutputs + j, shape.n - 1);
+    last[2 * j] = b[column * shape.k + k + inputs - 1];
+    last[2 * j + 1] = In(0);
+  }
 }
 
-// Inputs [k, k + inputs) of some panels of b, one panel after another.
-void lay_out_panels(const Product& p, int64_t panel, int64_t panels, int64_t k, int64_t inputs, float* to) {
-  const MatmulShape& shape = p.shape;
-  const int64_t next = inputs * kPanelOutputs;  // from a panel to the next
-  if (shape.transpose_b) {
-    for (int64_t i = 0; i < panels; ++i) lay_out_turned(p, panel + i, k, inputs, to + i * next);
-    return;
-  }
-  const int64_t first = panel * kPanelOutputs, outputs = std::min(panels * kPanelOutputs, shape.n - first);
-  const int64_t whole = outputs / kPanelOutputs, rest = outputs % kPanelOutputs;
-  for (int64_t i = 0; i < inputs; ++i) {  // along the rows of b, as they lie in memory
-    const float* const from = p.b + (k + i) * shape.n + first;
-    float* const at = to + i * kPanelOutputs;
+// Inputs of some panels, `count` outputs, from rows of b as they lie in memory, `width` numbers apart.
+void lay_out_rows(const float* from, int64_t width, int64_t count, int64_t inputs, std::byte* to) {
+  const int64_t whole = count / kPanelOutputs, rest = count % kPanelOutputs, next = inputs * kPanelOutputs;
+  auto* at = reinterpret_cast<float*>(to);
+  for (int64_t i = 0; i < inputs; ++i, from += width, at += kPanelOutputs) {
     for (int64_t j = 0; j < whole; ++j)
       std::memcpy(at + j * next, from + j * kPanelOutputs, kPanelOutputs * sizeof(float));
     if (rest == 0) continue;
@@ -67,36 +85,74 @@ void lay_out_panels(const Product& p, int64_t panel, int64_t panels, int64_t k, 
     std::fill_n(at + whole * next + rest, kPanelOutputs - rest, 0.0f);
   }
 }
+void lay_out_rows(const bfloat16* from, int64_t width, int64_t count, int64_t inputs, std::byte* to) {
+  const int64_t step = divide_up(inputs, 2) * 2 * kPanelOutputs;
+  auto* at = reinterpret_cast<bfloat16*>(to);
+  for (int64_t i = 0; i < inputs; i += 2, from += 2 * width, at += 2 * kPanelOutputs)
+    pair_rows(from, i + 1 < inputs ? from + width : nullptr, count, at, step, kRowsAhead * width);
+}
 
 // Inputs [k, k + inputs) of some rows of a as multiply() reads them: where they are, or a copy in `to`. Inputs that are
 // far apart would each need a page of their own.
-FloatRows rows_of(const Product& p, int64_t row, int64_t rows, int64_t k, int64_t inputs, float* to) {
-  const MatmulShape& shape = p.shape;
-  if (!shape.transpose_a) return {p.a + row * shape.k + k, shape.k};
-  if (shape.m <= kNearInputs) return {p.a + k * shape.m + row, 1, shape.m};
-  for (int64_t i = 0; i < inputs; ++i) std::copy_n(p.a + (k + i) * shape.m + row, rows, to + i * kRows);
+FloatRows rows_of(const float* a, const MatmulShape& shape, int64_t row, int64_t rows, int64_t k, int64_t inputs,
+                  float* to) {
+  if (!shape.transpose_a) return {a + row * shape.k + k, shape.k};
+  if (shape.m <= kNearInputs) return {a + k * shape.m + row, 1, shape.m};
+  for (int64_t i = 0; i < inputs; ++i) std::copy_n(a + (k + i) * shape.m + row, rows, to + i * kRows);
   return {to, 1, kRows};
+}
+PairRows rows_of(const bfloat16* a, const MatmulShape& shape, int64_t row, int64_t rows, int64_t k, int64_t inputs,
+                 bfloat16* to) {
+  if (!shape.transpose_a && inputs % 2 == 0) return {a + row * shape.k + k, shape.k};
+  if (!shape.transpose_a) {
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(a + (row + r) * shape.k + k, inputs, to + r * (inputs + 1));
+      to[r * (inputs + 1) + inputs] = bfloat16(0);
+    }
+    return {to, inputs + 1};
+  }
+  const bfloat16* from = a + k * shape.m + row;
+  for (int64_t i = 0; i < inputs; i += 2, from += 2 * shape.m)
+    pair_rows(from, i + 1 < inputs ? from + shape.m : nullptr, rows, to + i * kRows, 2 * kPanelOutputs,
+              kRowsAhead * shape.m);
+  return {to, 2, 2 * kRows};
+}
+
+void multiply_block(const FloatRows& x, const PanelBlock& block, bool onto) {
+  float_block(x, block, onto);
+}
+void multiply_block(const PairRows& x, const PanelBlock& block, bool onto) {
+  bfloat16_vectors(x, block, onto);
 }
 
 // Inputs [begin, end) of some panels of b as multiply() reads them: in blocks of kInputs inputs, each block panel after
 // panel.
+template <class In>
 struct LaidOut {
   int64_t begin, end;
   int64_t panel, panels;
-  float* data;
+  std::byte* data;
 
-  float* at(int64_t of_panel, int64_t k) const {
-    return data + ((k - begin) * panels + (of_panel - panel) * std::min(kInputs, end - k)) * kPanelOutputs;
+  std::byte* at(int64_t of_panel, int64_t k) const {
+    return data + panels * panel_bytes(kFormat<In>, k - begin) +
+           (of_panel - panel) * panel_bytes(kFormat<In>, std::min(kInputs<In>, end - k));
   }
 };
 
-void lay_out(const Product& p, const LaidOut& to, bool one_thread) {
-  const int64_t groups = divide_up(to.panels, kPanelsAtOnce), all = groups * divide_up(to.end - to.begin, kInputs);
+template <class In>
+void lay_out(const In* b, const MatmulShape& shape, const LaidOut<In>& to, bool one_thread) {
+  const int64_t groups = divide_up(to.panels, kPanelsAtOnce), all = groups * divide_up(to.end - to.begin, kInputs<In>);
   parallel_for(all, one_thread ? all : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t k = to.begin + i / groups * kInputs, first = i % groups * kPanelsAtOnce;
-      lay_out_panels(p, to.panel + first, std::min(kPanelsAtOnce, to.panels - first), k, std::min(kInputs, to.end - k),
-                     to.at(to.panel + first, k));
+      const int64_t k = to.begin + i / groups * kInputs<In>, inputs = std::min(kInputs<In>, to.end - k);
+      const int64_t first = to.panel + i % groups * kPanelsAtOnce;
+      const int64_t panels = std::min(kPanelsAtOnce, to.panel + to.panels - first);
+      if (shape.transpose_b) {
+        for (int64_t p = first; p < first + panels; ++p) lay_out_turned(b, shape, p, k, inputs, to.at(p, k));
+      } else {
+        const int64_t output = first * kPanelOutputs, count = std::min(panels * kPanelOutputs, shape.n - output);
+        lay_out_rows(b + k * shape.n + output, shape.n, count, inputs, to.at(first, k));
+      }
     }
   });
 }
@@ -106,45 +162,74 @@ int64_t part_of_rows(int64_t rows, int64_t parts) {
   return divide_up(divide_up(rows, parts), kTileRows) * kTileRows;
 }
 
-void multiply(const Product& p, const Piece& piece, const LaidOut& b) {
+// Writes sums to rows of c.
+void finish(const MatmulShape& shape, float* sums, int64_t outputs, bfloat16* c) {
+  if (shape.activation != Activation::none) activate(shape.activation, sums, sums, outputs);
+  if (shape.accumulate)
+    for (int64_t j = 0; j < outputs; ++j) sums[j] += static_cast<float>(c[j]);
+  to_bfloat16(sums, c, outputs);
+}
+
+// Whether the kernel writes c itself, which is bfloat16.
+bool is_rounded_at_once(const MatmulShape& shape) {
+  return shape.k <= kInputs<bfloat16> && !shape.accumulate &&
+         (shape.activation == Activation::none || shape.activation == Activation::relu);
+}
+
+template <class In, class Out>
+void multiply(const Product<In, Out>& p, const Piece& piece, const LaidOut<In>& b) {
+  constexpr bool kInPlace = std::is_same_v<Out, float>;  // c has the sums
   const MatmulShape& shape = p.shape;
   const int64_t first = piece.panel * kPanelOutputs, outputs = std::min(piece.panels * kPanelOutputs, shape.n - first);
-  const auto buffer = allocate_buffer(static_cast<size_t>(kRows * kInputs) * sizeof(float));
-  auto* const x = static_cast<float*>(buffer->data());
+  const bool rounded = !kInPlace && is_rounded_at_once(shape);
+  const auto copy = allocate_buffer(static_cast<size_t>(kRows * kInputs<In>) * sizeof(In));
+  const auto room = allocate_buffer(kInPlace || rounded ? 0 : static_cast<size_t>(kRows * outputs) * sizeof(float));
   const int64_t end = piece.row + piece.rows, at_once = part_of_rows(piece.rows, divide_up(piece.rows, kRows));
   for (int64_t row = piece.row; row < end; row += at_once) {
-    const int64_t rows = std::min(at_once, end - row);
-    float* const y = p.c + row * shape.n + first;
-    for (int64_t k = b.begin; k < b.end; k += kInputs) {
-      const int64_t inputs = std::min(kInputs, b.end - k);
-      const bool last = k + inputs == shape.k;
-      const PanelData weight{WeightFormat::float32, outputs, inputs,
-                             reinterpret_cast<const std::byte*>(b.at(piece.panel, k)), nullptr};
-      float_block(rows_of(p, row, rows, k, inputs, x),
-                  {.rows = rows,
-                   .weight = weight,
-                   .bias = last && p.bias != nullptr ? p.bias + first : nullptr,
-                   .outputs = outputs,
-                   .y = y,
-                   .width = shape.n},
-                  shape.accumulate || k > 0);
+    const int64_t rows = std::min(at_once, end - row), width = kInPlace ? shape.n : outputs;
+    Out* const c = p.c + row * shape.n + first;
+    float* sums = nullptr;
+    if constexpr (kInPlace) {
+      sums = c;
+    } else if (!rounded) {
+      sums = static_cast<float*>(room->data());
     }
-    if (b.end == shape.k) activate_rows(shape.activation, y, rows, outputs, shape.n);
+    for (int64_t k = b.begin; k < b.end; k += kInputs<In>) {
+      const int64_t inputs = std::min(kInputs<In>, b.end - k);
+      const bool last = k + inputs == shape.k;
+      const auto x = rows_of(p.a, shape, row, rows, k, inputs, static_cast<In*>(copy->data()));
+      const PanelBlock block{.rows = rows,
+                             .weight = {kFormat<In>, outputs, inputs, b.at(piece.panel, k), nullptr},
+                             .bias = last && p.bias != nullptr ? p.bias + first : nullptr,
+                             .outputs = outputs,
+                             .y = sums,
+                             .width = width};
+      if constexpr (!kInPlace)
+        if (rounded) bfloat16_vectors(x, block, {c, shape.n, shape.activation == Activation::relu});
+      if (!rounded) multiply_block(x, block, k > 0 || (kInPlace && shape.accumulate));
+    }
+    if constexpr (kInPlace) {
+      if (b.end == shape.k) activate_rows(shape.activation, sums, rows, outputs, width);
+    } else if (!rounded) {
+      for (int64_t r = 0; r < rows; ++r) finish(shape, sums + r * width, outputs, c + r * shape.n);
+    }
   }
 }
 
 // The inputs and panels that `b` stands for, which are laid out there, by all rows.
-void multiply_columns(const Product& p, const LaidOut& b) {
+template <class In, class Out>
+void multiply_columns(const Product<In, Out>& p, const LaidOut<In>& b) {
   // Several pieces for each thread, which need not be equally fast: by rows, and where there are not enough of them by
-  // panels, which copy a again.
+  // panels, which read a again.
   const int threads = thread_count();
   const int64_t rows = p.shape.m, products = rows * b.panels * kPanelOutputs * (b.end - b.begin);
   const int64_t wanted = threads == 1 ? 1 : std::clamp<int64_t>(products / kWorthAThread, 1, int64_t{4} * threads);
   const int64_t piece_rows = part_of_rows(rows, std::min(wanted, divide_up(rows, kRows)));
   const int64_t by_rows = divide_up(rows, piece_rows);
-  const int64_t piece_panels = divide_up(b.panels, std::min(b.panels, divide_up(wanted, by_rows)));
+  int64_t piece_panels = divide_up(b.panels, std::min(b.panels, divide_up(wanted, by_rows)));
+  if (std::is_same_v<Out, bfloat16> && !is_rounded_at_once(p.shape)) piece_panels = std::min(piece_panels, kMostSummed);
   const int64_t pieces = by_rows * divide_up(b.panels, piece_panels);
-  lay_out(p, b, wanted == 1);
+  lay_out(p.b, p.shape, b, wanted == 1);
   parallel_for(pieces, wanted == 1 ? pieces : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i % by_rows * piece_rows, panel = i / by_rows * piece_panels;
@@ -158,26 +243,40 @@ void multiply_columns(const Product& p, const LaidOut& b) {
   });
 }
 
-}  // namespace
-
-void panel_matmul(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
-  const Product product{a, b, bias, c, shape};
+template <class In, class Out>
+void multiply_all(const Product<In, Out>& product) {
+  const MatmulShape& shape = product.shape;
   const int64_t panels = panel_count(shape.n);
-  // b is laid out once for all pieces of some columns, in as many steps as kMostLaidOut asks for.
-  const int64_t columns = std::clamp(kMostLaidOut / (shape.k * kPanelOutputs) / kWholePanels * kWholePanels,
+  // b is laid out once for all pieces of some columns, in as many steps as kMostLaidOut asks for. Sums that are not
+  // kept in c need all terms at once.
+  const int64_t columns = std::clamp(kMostLaidOut / panel_bytes(kFormat<In>, shape.k) / kWholePanels * kWholePanels,
                                      std::min(kLeastPanels, panels), panels);
-  const int64_t step = std::max<int64_t>(kMostLaidOut / (columns * kPanelOutputs * kInputs), 1) * kInputs;
-  const auto buffer =
-      allocate_buffer(static_cast<size_t>(columns * kPanelOutputs * std::min(step, shape.k)) * sizeof(float));
+  const int64_t blocks = std::max<int64_t>(kMostLaidOut / (columns * kPanelBytes), 1);
+  const int64_t step = std::is_same_v<Out, float> ? std::min(blocks * kInputs<In>, shape.k) : shape.k;
+  const auto buffer = allocate_buffer(static_cast<size_t>(columns * panel_bytes(kFormat<In>, step)));
   for (int64_t panel = 0; panel < panels; panel += columns) {
     for (int64_t k = 0; k < shape.k; k += step) {
-      multiply_columns(product, {.begin = k,
-                                 .end = std::min(k + step, shape.k),
-                                 .panel = panel,
-                                 .panels = std::min(columns, panels - panel),
-                                 .data = static_cast<float*>(buffer->data())});
+      multiply_columns(product, LaidOut<In>{.begin = k,
+                                            .end = std::min(k + step, shape.k),
+                                            .panel = panel,
+                                            .panels = std::min(columns, panels - panel),
+                                            .data = static_cast<std::byte*>(buffer->data())});
     }
   }
 }
+
+}  // namespace
+
+void panel_matmul(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
+  multiply_all(Product<float, float>{a, b, bias, c, shape});
+}
+
+template <class Out>
+void panel_matmul(const bfloat16* a, const bfloat16* b, const float* bias, Out* c, const MatmulShape& shape) {
+  multiply_all(Product<bfloat16, Out>{a, b, bias, c, shape});
+}
+
+template void panel_matmul(const bfloat16*, const bfloat16*, const float*, float*, const MatmulShape&);
+template void panel_matmul(const bfloat16*, const bfloat16*, const float*, bfloat16*, const MatmulShape&);
 
 }  // namespace attune::cpu
