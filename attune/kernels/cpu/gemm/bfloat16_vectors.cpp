@@ -94,8 +94,7 @@ ATTUNE_AVX512_BF16 void multiply(const Place& t) {
         t.bias != nullptr ? _mm512_maskz_loadu_ps(there, t.bias + p * kPanelOutputs) : _mm512_setzero_ps();
     if (t.rounded.numbers != nullptr) {
 #pragma GCC unroll 8
-      for (int64_t r = 0; r < kRows; ++r)
-        store(t.rounded, r, p, there, _mm512_add_ps(sums[r][p], bias));
+      for (int64_t r = 0; r < kRows; ++r) store(t.rounded, r, p, there, _mm512_add_ps(sums[r][p], bias));
       continue;
     }
 #pragma GCC unroll 8

@@ -7,15 +7,15 @@
 
 namespace attune::cpu {
 
-/// The first factor of a product in pairs of inputs: pair i of row r stands at numbers[r * row + i * pair]. `pair` is 2,
-/// or `row` is.
+/// The first factor of a product in pairs of inputs: pair i of row r stands at numbers[r * row + i * pair]. `pair` is
+/// 2, or `row` is.
 struct PairRows {
   const bfloat16* numbers;
   int64_t row, pair = 2;
 };
 
-/// With panels of bfloat16. Where the inputs are odd, a row has a finite number more. `onto`: the sums are added to what
-/// y has. Every sum is one chain over the inputs, so that a row's result does not depend on other rows.
+/// With panels of bfloat16. Where the inputs are odd, a row has a finite number more. `onto`: the sums are added to
+/// what y has. Every sum is one chain over the inputs, so that a row's result does not depend on other rows.
 void bfloat16_vectors(const PairRows& x, const PanelBlock& block, bool onto = false);
 
 /// Rows of bfloat16, `width` numbers apart, which sums are rounded to; with `relu` max(0, sum).
@@ -27,10 +27,9 @@ struct RoundedRows {
 /// The same sums with their bias, written to `to` in place of the block's y.
 void bfloat16_vectors(const PairRows& x, const PanelBlock& block, const RoundedRows& to);
 
-/// Puts the numbers of two rows side by side, 16 of each a panel, the panels `step` numbers apart: to[step * p + 2 * j] =
-/// first[16 * p + j], and the second row's number behind it. A null `second`, and what is missing of a panel, is zeros.
-/// What is `ahead` numbers behind both will be wanted soon.
-void pair_rows(const bfloat16* first, const bfloat16* second, int64_t count, bfloat16* to, int64_t step,
-               int64_t ahead);
+/// Puts the numbers of two rows side by side, 16 of each a panel, the panels `step` numbers apart: to[step * p + 2 * j]
+/// = first[16 * p + j], and the second row's number behind it. A null `second`, and what is missing of a panel, is
+/// zeros. What is `ahead` numbers behind both will be wanted soon.
+void pair_rows(const bfloat16* first, const bfloat16* second, int64_t count, bfloat16* to, int64_t step, int64_t ahead);
 
 }  // namespace attune::cpu
