@@ -19,12 +19,12 @@ namespace {
 using cpu::MatmulShape;
 
 // What is multiplied, and what c is.
-struct Types {
+struct PanelTypes {
   DType in = DType::f32, out = DType::f32;
 };
 
-std::vector<Types> types_of_this_processor() {
-  std::vector<Types> types = {{}};
+std::vector<PanelTypes> types_of_this_processor() {
+  std::vector<PanelTypes> types = {{}};
   if (cpu::has_avx512_bfloat16()) types.insert(types.end(), {{DType::bf16, DType::f32}, {DType::bf16, DType::bf16}});
   return types;
 }
@@ -34,7 +34,7 @@ struct Operands {
   Tensor a, b, bias, before;  // `before`: what c has, for accumulate
 };
 
-Operands operands(const MatmulShape& s, const Types& types = {}) {
+Operands operands(const MatmulShape& s, const PanelTypes& types = {}) {
   const auto random = [](const Shape& shape, uint64_t seed, DType dtype) {
     return normal(shape, {.dtype = DType::f32, .seed = seed}).to(dtype);
   };
@@ -79,7 +79,7 @@ bool agrees(const Operands& o, bool with_bias) {
 }
 
 void expect_agreement(const MatmulShape& shape, bool with_bias) {
-  for (const Types& types : types_of_this_processor())
+  for (const PanelTypes& types : types_of_this_processor())
     EXPECT_TRUE(agrees(operands(shape, types), with_bias))
         << shape.m << " " << shape.n << " " << shape.k << " " << shape.transpose_a << shape.transpose_b
         << shape.accumulate << with_bias << " " << name_of(types.in) << " " << name_of(types.out);
@@ -116,7 +116,7 @@ RC_GTEST_PROP(PanelMatmul, AgreesWithFloat64AtAnySize, ()) {
 }
 
 TEST(PanelMatmul, RowsDependOnNeitherOtherRowsNorThreads) {
-  for (const Types& types : types_of_this_processor()) {
+  for (const PanelTypes& types : types_of_this_processor()) {
     Operands o = operands({.m = 700, .n = 1130, .k = 300, .transpose_b = types.in == types.out}, types);
     o.shape.activation = Activation::gelu;
     const Tensor a = o.a;
@@ -134,7 +134,7 @@ TEST(PanelMatmul, RowsDependOnNeitherOtherRowsNorThreads) {
 }
 
 TEST(PanelMatmul, GradientsOfWeightsDoNotDependOnThreads) {
-  for (const Types& types : types_of_this_processor()) {
+  for (const PanelTypes& types : types_of_this_processor()) {
     const Operands o = operands({.m = 150, .n = 40, .k = 2000, .transpose_a = true}, types);
     const auto [one, two] = with_one_and_two_threads([&] { return product(o, false); });
     EXPECT_TRUE(same_bits(one, two));
