@@ -47,7 +47,7 @@ class SkippedLines {
 };
 
 /// The tokens of the lines that were read last, none of one that is not UTF-8, is too long or for which `encode`, a
-/// function of a line and its place, throws DataError: this is told to `skipped`.
+/// function of a line and its place, throws DataError: why is told to `skipped`.
 std::vector<Encoding> encode_lines(
     const std::vector<std::string>& lines, const std::vector<std::string>& places, SkippedLines& skipped,
     const std::function<Encoding(const std::string& line, const std::string& place)>& encode);

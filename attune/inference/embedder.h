@@ -90,8 +90,8 @@ class Embedder {
   Encoding encode(std::string_view text, const EmbedOptions& options = {}) const;
   /// The same for several; the DataError names the text, counted from 1.
   std::vector<Encoding> encode(std::span<const std::string> texts, const EmbedOptions& options = {}) const;
-  /// embed() for texts as encode() returns them. Throws DataError for one without ids, with ids that the model does not
-  /// have, or with more than it reads.
+  /// embed() for texts as encode() returns them. Throws DataError for one without ids (see EmbedOptions::skip), with
+  /// ids that the model does not have, or with more than it reads.
   std::vector<std::vector<float>> embed_encoded(std::span<const Encoding> texts,
                                                 const EmbedOptions& options = {}) const;
 

@@ -36,8 +36,7 @@ void with_product_types(DType in, DType out, F&& f) {
 /// from the same rounded numbers: correct, but no faster.
 bool has_bfloat16_products();
 
-/// Whether float32 products are oneDNN's with vectors of 512 bits (AVX-512), about twice as fast as with smaller ones.
-/// False in a build without oneDNN.
+/// Whether products are formed in vectors of 512 bits (AVX-512), about twice as fast as with smaller ones.
 bool has_avx512_products();
 
 /// Floating-point operations of all matrix products of this process so far (2 m n k each), for measurements.

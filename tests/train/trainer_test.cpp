@@ -1,4 +1,5 @@
 #include "attune/train/trainer.h"
+#include "attune/kernels/cpu/gemm/onednn_matmul.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -122,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Training, NumberOfThreadsTest,
                                             ::testing::Values(PrecisionChoice::float32, PrecisionChoice::bfloat16)));
 
 TEST(NumberOfThreads, DoesNotMatterWithoutAvx512Either) {
-  if (!has_avx512_products()) GTEST_SKIP() << "that is what all of them just did";
+  if (!cpu::has_onednn_float32()) GTEST_SKIP() << "that is what all of them just did";
   expect_passes_without_avx512("Training/NumberOfThreadsTest.*");
 }
 

@@ -38,15 +38,20 @@ struct KeyTile {
   int64_t first, count, padded;
 };
 
-// Fewer rows take longer to lay out in tiles of bfloat16 than to multiply in float32.
-constexpr int64_t kLeastBfloat16Rows = 32;
+// Without AMX, shorter sequences take longer to lay out in tiles of bfloat16 than to multiply in float32.
+constexpr int64_t kLeastBfloat16Length = 32;
 
-// SmallMatmul() of at most 64 rows; in bfloat16 where such tiles are wanted and there are enough rows.
+template <class T>
+bool IsWorthTiles(const Task<T>& task) {
+  return cpu::has_amx_bfloat16() || std::min(task.queries, task.keys) >= kLeastBfloat16Length;
+}
+
+// SmallMatmul() of at most 64 rows, in float32 or in tiles of bfloat16.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void Multiply(D d, const cpu::Bfloat16Tiles& tiles, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
+HWY_INLINE void Multiply(D d, bool bfloat16_tiles, TileA<T> a, TileB<T> b, TileC<T> c, bool accumulate) {
   if constexpr (std::is_same_v<T, float>) {
     static_assert(kTile <= cpu::kMostTileRows);
-    if (tiles.wanted() && c.m >= kLeastBfloat16Rows) {
+    if (bfloat16_tiles) {
       return cpu::bfloat16_tile_product({.a = a.data,
                                          .a_row = a.row,
                                          .a_column = a.column,
@@ -87,6 +92,7 @@ class TileForward {
   }
 
   void Run(const Task<T>& task, const AttentionForwardPart& part) {
+    in_tiles_ = bfloat16_.wanted() && IsWorthTiles(task);
     const auto tiles = std::span(tiles_).first(static_cast<size_t>(part.end - part.begin));
     for (int64_t t = part.begin; t < part.end; ++t) Begin(task, t, tiles[static_cast<size_t>(t - part.begin)]);
     const int64_t key_end = tiles.back().key_end;  // the tile of the last queries, which see the most
@@ -135,10 +141,10 @@ class TileForward {
   void Add(const Task<T>& task, const HeadTile& tile, KeyTile keys, int64_t key_stride) {
     const hn::ScalableTag<T> d;
     const int64_t rows = tile.queries.count;
-    Multiply(d, bfloat16_, {tile.q, task.in.d_k, 1}, {keys_t_, key_stride, task.in.d_k}, {scores_, rows, keys.padded},
+    Multiply(d, in_tiles_, {tile.q, task.in.d_k, 1}, {keys_t_, key_stride, task.in.d_k}, {scores_, rows, keys.padded},
              false);
     for (int64_t i = 0; i < rows; ++i) Exponentiate(task, tile, keys, i);
-    Multiply(d, bfloat16_, {scores_, keys.padded, 1}, {values_, dvp_, keys.count}, {tile.sums, rows, dvp_}, true);
+    Multiply(d, in_tiles_, {scores_, keys.padded, 1}, {values_, dvp_, keys.count}, {tile.sums, rows, dvp_}, true);
   }
 
   // Row i of the scores becomes exp(score - maximum), with dropout; what was summed up before follows the new maximum.
@@ -185,6 +191,7 @@ class TileForward {
   const AttentionForward<T>& arguments_;
   const int64_t lanes_;
   const cpu::Bfloat16Tiles bfloat16_;
+  bool in_tiles_ = false;  // products of the task
   const int64_t dvp_;
   Scratch<T> scratch_;
   T *keys_t_, *values_, *scores_;
@@ -216,6 +223,7 @@ class TileBackward {
   }
 
   void Run(const Task<T>& task, const AttentionBackwardPart& part) {
+    in_tiles_ = bfloat16_.wanted() && IsWorthTiles(task);
     const int64_t query_begin = part.queries.begin * kTile;
     const int64_t query_end = std::min(part.queries.end * kTile, task.queries);
     if (part.wants_dq) ClearQueryGradients(task, query_begin, query_end, arguments_.dq);
@@ -257,11 +265,11 @@ class TileBackward {
     CopyRows(arguments_.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, dvp_, d_out_);
     ComputeScores(task, head, queries, keys);
     if (part.wants_dk_dv) {
-      Multiply(d, bfloat16_, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
-      Multiply(d, bfloat16_, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
+      Multiply(d, in_tiles_, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
+      Multiply(d, in_tiles_, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
     }
     if (!part.wants_dq) return;
-    Multiply(d, bfloat16_, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
+    Multiply(d, in_tiles_, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
     for (int64_t i = 0; i < queries.count; ++i) {
       T* out = arguments_.dq + (q_row + i) * in.q_row + head * in.d_k;
       for (int64_t c = 0; c < in.d_k; ++c) out[c] += dq_[i * dkp_ + c];
@@ -273,9 +281,9 @@ class TileBackward {
   void ComputeScores(const Task<T>& task, int64_t head, QueryTile queries, KeyTile keys) {
     const hn::ScalableTag<T> d;
     const AttentionPointers<T>& in = task.in;
-    Multiply(d, bfloat16_, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded},
+    Multiply(d, in_tiles_, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded},
              false);
-    Multiply(d, bfloat16_, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded},
+    Multiply(d, in_tiles_, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded},
              false);
     for (int64_t i = 0; i < queries.count; ++i) {
       const int64_t query = queries.first + i, row = (task.q_begin + query) * in.heads + head;
@@ -300,6 +308,7 @@ class TileBackward {
   const AttentionBackward<T>& arguments_;
   const int64_t lanes_;
   const cpu::Bfloat16Tiles bfloat16_;
+  bool in_tiles_ = false;  // products of the task
   const int64_t dkp_, dvp_;
   Scratch<T> scratch_;
   T *q_, *keys_, *keys_t_, *dq_, *dk_, *d_out_, *values_t_, *dv_, *weights_, *d_scores_;

@@ -43,8 +43,8 @@ struct Source {
 
 // What a tile holds as the second factor of a product: row i has the terms 2i and 2i + 1 of 16 columns, both terms of a
 // column side by side. `low` is of 16 columns, `high` of the next.
-ATTUNE_AMX_AVX512 inline void load_pairs(const Source& from, int64_t term, int64_t column, __m512i (&low)[16],
-                                         __m512i (&high)[16]) {
+ATTUNE_BFLOAT16_TILES inline void load_pairs(const Source& from, int64_t term, int64_t column, __m512i (&low)[16],
+                                             __m512i (&high)[16]) {
   const __m512i low_places = _mm512_load_si512(kInTurn<32>.data());
   const __m512i high_places = _mm512_load_si512(kInTurn<32>.data() + 32);
   const __mmask32 there = first_bits(from.count - column);
@@ -59,8 +59,8 @@ ATTUNE_AMX_AVX512 inline void load_pairs(const Source& from, int64_t term, int64
 }
 
 // What a tile holds as the first factor: row i has 32 terms of row i of c.
-ATTUNE_AMX_AVX512 inline void load_rows(const Source& from, int64_t term, int64_t row, __m512i (&low)[16],
-                                        __m512i (&high)[16]) {
+ATTUNE_BFLOAT16_TILES inline void load_rows(const Source& from, int64_t term, int64_t row, __m512i (&low)[16],
+                                            __m512i (&high)[16]) {
   const __mmask32 there = first_bits(from.terms - term);
   const bfloat16* const data = from.data + row * from.terms + term;
   for (int64_t i = 0; i < 16; ++i) {
@@ -73,7 +73,7 @@ enum class Factor { first, second };
 
 // The terms [term, term + 32) of two tiles of rows or columns of c, from `at` on.
 template <Factor kFactor>
-ATTUNE_AMX_AVX512 void lay_out_tiles(const Source& from, int64_t term, int64_t at, bfloat16* low, bfloat16* high) {
+ATTUNE_BFLOAT16_TILES void lay_out_tiles(const Source& from, int64_t term, int64_t at, bfloat16* low, bfloat16* high) {
   __m512i lower[16], upper[16];
   from.by_terms ? load_pairs(from, term, at, lower, upper) : load_rows(from, term, at, lower, upper);
   if (from.by_terms == (kFactor == Factor::first)) {
@@ -98,17 +98,17 @@ struct Piece {
   int64_t row, rows, column, columns;
 };
 
-ATTUNE_AMX_AVX512 inline __m512 load(const float* from, __mmask16 there) {
+ATTUNE_BFLOAT16_TILES inline __m512 load(const float* from, __mmask16 there) {
   return _mm512_maskz_loadu_ps(there, from);
 }
-ATTUNE_AMX_AVX512 inline __m512 load(const bfloat16* from, __mmask16 there) {
+ATTUNE_BFLOAT16_TILES inline __m512 load(const bfloat16* from, __mmask16 there) {
   const __m256i bits = _mm256_maskz_loadu_epi16(there, from);
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
-ATTUNE_AMX_AVX512 inline void store(float* to, __mmask16 there, __m512 x) {
+ATTUNE_BFLOAT16_TILES inline void store(float* to, __mmask16 there, __m512 x) {
   _mm512_mask_storeu_ps(to, there, x);
 }
-ATTUNE_AMX_AVX512 inline void store(bfloat16* to, __mmask16 there, __m512 x) {
+ATTUNE_BFLOAT16_TILES inline void store(bfloat16* to, __mmask16 there, __m512 x) {
   const __m256bh rounded = _mm512_cvtneps_pbh(x);
   __m256i bits;
   std::memcpy(&bits, &rounded, sizeof(bits));
@@ -117,7 +117,7 @@ ATTUNE_AMX_AVX512 inline void store(bfloat16* to, __mmask16 there, __m512 x) {
 
 // Writes the sums of 32 rows and columns to their place in c.
 template <class Out>
-ATTUNE_AMX_AVX512 void finish(const Product<Out>& p, float* sums, int64_t row, int64_t column) {
+ATTUNE_BFLOAT16_TILES void finish(const Product<Out>& p, float* sums, int64_t row, int64_t column) {
   const int64_t width = p.b.count, rows = std::min(kStrip, p.a.count - row);
   const bool relu = p.activation == Activation::relu, other = !relu && p.activation != Activation::none;
   for (int64_t j = 0; j < kStrip && column + j < width; j += kTileRows) {
@@ -178,7 +178,7 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t terms) {
 }
 
 template <class Out>
-ATTUNE_AMX_AVX512 void multiply_piece(const Product<Out>& p, const Piece& piece, int64_t block) {
+ATTUNE_BFLOAT16_TILES void multiply_piece(const Product<Out>& p, const Piece& piece, int64_t block) {
   const bool at_once = p.a.terms <= block;
   const int64_t row_strips = divide_up(piece.rows, kStrip), column_strips = divide_up(piece.columns, kStrip);
   const auto of_a = buffer_for<bfloat16>(std::min(row_strips, kStripsOfRows) * kStrip * block);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMostTiles = kMostTileWidth / kTileTerms * (kMostTileRows / kTileRows);  // of a or b
 
-ATTUNE_AMX_AVX512 inline __m512i rounded(__m512 low, __m512 high) {
+ATTUNE_BFLOAT16_TILES inline __m512i rounded(__m512 low, __m512 high) {
   const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
   __m512i bits;
   std::memcpy(&bits, &both, sizeof(bits));
@@ -25,7 +25,7 @@ ATTUNE_AMX_AVX512 inline __m512i rounded(__m512 low, __m512 high) {
 }
 
 // Row i of the result has the numbers 2i and 2i + 1 of 16 columns side by side, of `terms` rows that are `row` apart.
-ATTUNE_AMX_AVX512 inline void load_pairs(const float* from, int64_t row, int64_t terms, __m512i (&pairs)[16]) {
+ATTUNE_BFLOAT16_TILES inline void load_pairs(const float* from, int64_t row, int64_t terms, __m512i (&pairs)[16]) {
   const __m512i places = _mm512_load_si512(kInTurn<16>.data());
   for (int64_t i = 0; i < 16; ++i) {
     const float* const at = from + 2 * i * row;
@@ -36,8 +36,8 @@ ATTUNE_AMX_AVX512 inline void load_pairs(const float* from, int64_t row, int64_t
 }
 
 // Row i has 32 terms of row i of the product, of `terms` that are there.
-ATTUNE_AMX_AVX512 inline void load_rows(const float* from, int64_t row, int64_t rows, int64_t terms,
-                                        __m512i (&values)[16]) {
+ATTUNE_BFLOAT16_TILES inline void load_rows(const float* from, int64_t row, int64_t rows, int64_t terms,
+                                            __m512i (&values)[16]) {
   const __mmask32 there = first_bits(terms);
   const auto low = static_cast<__mmask16>(there), high = static_cast<__mmask16>(there >> 16);
   for (int64_t i = 0; i < 16; ++i) {
@@ -48,7 +48,7 @@ ATTUNE_AMX_AVX512 inline void load_rows(const float* from, int64_t row, int64_t 
 }
 
 // Tiles of a by rows, of b by columns, each with its terms one after another.
-ATTUNE_AMX_AVX512 void lay_out(const TileProduct& p, int64_t tiles, bfloat16* a, bfloat16* b) {
+ATTUNE_BFLOAT16_TILES void lay_out(const TileProduct& p, int64_t tiles, bfloat16* a, bfloat16* b) {
   __m512i values[16];
   for (int64_t i = 0; i < p.m; i += kTileRows) {
     for (int64_t t = 0; t < tiles; ++t, a += kTileNumbers) {
@@ -107,7 +107,7 @@ void bfloat16_tile_product(const TileProduct& p) {
 namespace attune::cpu {
 
 void bfloat16_tile_product(const TileProduct&) {
-  throw std::logic_error("a product of AMX on a processor without it");
+  throw std::logic_error("a product of AVX512-BF16 on a processor without it");
 }
 
 }  // namespace attune::cpu

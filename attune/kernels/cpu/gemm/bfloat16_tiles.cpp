@@ -8,11 +8,11 @@
 namespace attune::cpu {
 namespace {
 
-ATTUNE_AMX_AVX512 void load_configuration() {
+ATTUNE_BFLOAT16_TILES void load_configuration() {
   _tile_loadconfig(&kWholeTiles);
 }
 
-ATTUNE_AMX_AVX512 void release() {
+ATTUNE_BFLOAT16_TILES void release() {
   _tile_release();
 }
 

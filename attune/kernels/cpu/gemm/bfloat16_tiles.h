@@ -3,14 +3,14 @@
 
 namespace attune::cpu {
 
-/// Whether the processor has AVX-512 with bfloat16, and the system saves its vectors.
+/// Whether the processor has AVX-512 with bfloat16, the system saves its vectors, and ONEDNN_MAX_CPU_ISA allows it.
 bool has_avx512_bfloat16();
 
-/// Whether the processor has AMX's products of bfloat16 and the vectors that lay tiles out, and the system saves them.
+/// The same of AMX's products of bfloat16, with the vectors that lay tiles out.
 bool has_amx_bfloat16();
 
-/// While it lives, the calling thread may multiply tiles of bfloat16, if they are wanted: for has_avx512_bfloat16()
-/// alone. With AMX, other code with tiles must not run on the thread meanwhile, since it would release them.
+/// While it lives, the calling thread may multiply tiles of bfloat16, if they are `wanted`, which needs
+/// has_avx512_bfloat16(). With AMX, other code with tiles must not run on the thread meanwhile: it would release them.
 class Bfloat16Tiles {
  public:
   explicit Bfloat16Tiles(bool wanted);

@@ -11,7 +11,7 @@
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/tensor/dtype.h"
 
-#define ATTUNE_AMX_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")))
+#define ATTUNE_BFLOAT16_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")))
 
 namespace attune::cpu {
 
@@ -34,13 +34,13 @@ alignas(64) constexpr std::array<uint16_t, 2 * kCount> kInTurn = [] {
   return places;
 }();
 
-ATTUNE_AMX_AVX512 inline void store_tile(const __m512i (&rows)[16], bfloat16* to) {
+ATTUNE_BFLOAT16_TILES inline void store_tile(const __m512i (&rows)[16], bfloat16* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kTileTerms, rows[i]);
 }
 
 /// Turns 16 rows of 16 numbers of 32 bits: pairs of terms of 16 columns become 32 terms of 16 rows, and the other way
 /// round.
-ATTUNE_AMX_AVX512 inline void turn(__m512i (&r)[16]) {
+ATTUNE_BFLOAT16_TILES inline void turn(__m512i (&r)[16]) {
   __m512i t[16];
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
@@ -67,9 +67,9 @@ ATTUNE_AMX_AVX512 inline void turn(__m512i (&r)[16]) {
   }
 }
 
-constexpr int64_t kRowsOfSums = 8;  // of vectors: with two columns, half of the registers
+constexpr int64_t kRowsOfSums = 8;  // at a time: their sums for 32 columns fill 16 registers
 
-ATTUNE_AMX_AVX512 inline __m512bh pair_of_terms(const bfloat16* two) {
+ATTUNE_BFLOAT16_TILES inline __m512bh pair_of_terms(const bfloat16* two) {
   int32_t both;
   __builtin_memcpy(&both, two, sizeof both);
   return (__m512bh)_mm512_set1_epi32(both);
@@ -77,8 +77,8 @@ ATTUNE_AMX_AVX512 inline __m512bh pair_of_terms(const bfloat16* two) {
 
 // c = or += a b of kRowsOfSums rows of a tile by kVectors tiles of columns.
 template <int64_t kVectors>
-ATTUNE_AMX_AVX512 inline void multiply_rows(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
-                                            float* c, int64_t width) {
+ATTUNE_BFLOAT16_TILES inline void multiply_rows(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
+                                                float* c, int64_t width) {
   const int64_t half = tiles * kTileNumbers;
   __m512 sums[kRowsOfSums][kVectors];
 #pragma GCC unroll 8
@@ -109,8 +109,8 @@ ATTUNE_AMX_AVX512 inline void multiply_rows(const bfloat16* a, const bfloat16* b
 
 // multiply_tiles() without AMX.
 template <bool kTwoOfRows, bool kTwoOfColumns>
-ATTUNE_AMX_AVX512 void multiply_in_vectors(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
-                                           float* c, int64_t width) {
+ATTUNE_BFLOAT16_TILES void multiply_in_vectors(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
+                                               float* c, int64_t width) {
   for (int64_t i = 0; i < (kTwoOfRows ? 2 : 1); ++i, a += tiles * kTileNumbers)
     for (int64_t r = 0; r < kTileRows; r += kRowsOfSums, c += kRowsOfSums * width)
       multiply_rows<kTwoOfColumns ? 2 : 1>(a + r * kTileTerms, b, tiles, accumulate, c, width);
@@ -119,8 +119,8 @@ ATTUNE_AMX_AVX512 void multiply_in_vectors(const bfloat16* a, const bfloat16* b,
 /// c = or += a b of one or two tiles of rows by one or two of columns, with so many tiles of terms; rows of c are
 /// `width` apart. What was laid out is in memory: GCC 12 does not know that a tile's load reads it.
 template <bool kTwoOfRows, bool kTwoOfColumns>
-ATTUNE_AMX_AVX512 inline void multiply_tiles(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
-                                             float* c, int64_t width) {
+ATTUNE_BFLOAT16_TILES inline void multiply_tiles(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
+                                                 float* c, int64_t width) {
   if (!has_amx_bfloat16()) return multiply_in_vectors<kTwoOfRows, kTwoOfColumns>(a, b, tiles, accumulate, c, width);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const int64_t bytes = width * static_cast<int64_t>(sizeof(float)), half = tiles * kTileNumbers;

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cmath>
 #include <numbers>
-#include <type_traits>
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
@@ -12,6 +11,7 @@
 #include "attune/kernels/cpu/gemm/matmul_shape.h"
 #include "attune/kernels/cpu/gemm/onednn_matmul.h"
 #include "attune/kernels/cpu/gemm/panel_matmul.h"
+#include "attune/kernels/cpu/vector_width.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/matmul.h"
 #include "attune/kernels/rows.h"
@@ -71,9 +71,9 @@ bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
 // as long as panel_matmul().
 constexpr int64_t kLongSide = 1 << 14;
 
-// Not by the rows of a batch: they would change each other's results.
+// What is no number of tokens: rows of a batch would change each other's results.
 bool has_long_side(const MatmulShape& shape) {
-  return std::max({shape.n, shape.k, shape.transpose_a ? shape.m : 0}) >= kLongSide;
+  return std::max(shape.n, shape.transpose_a ? shape.m : shape.k) >= kLongSide;
 }
 
 void multiply_float32(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
@@ -166,7 +166,7 @@ bool has_bfloat16_products() {
 }
 
 bool has_avx512_products() {
-  return cpu::has_onednn_float32();
+  return cpu::vector_bytes() >= 64;
 }
 
 void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form) {

@@ -2,7 +2,6 @@
 
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 
-#include <hwy/targets.h>
 #include <immintrin.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/kernels/cpu/gemm/bfloat16_vectors.h"
+#include "attune/kernels/cpu/vector_width.h"
 
 #define ATTUNE_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define ATTUNE_AMX_BF16 __attribute__((target("avx512f,amx-tile,amx-bf16")))
@@ -103,8 +103,7 @@ ATTUNE_AMX_BF16 void with_tiles(const Bfloat16Rows& x, const PanelBlock& b) {
 }  // namespace
 
 bool has_bfloat16_block() {
-  static const bool found = has_avx512_bfloat16();
-  return found && (hwy::SupportedTargets() & HWY_AVX3) != 0;
+  return has_avx512_bfloat16() && vector_bytes() >= 64;
 }
 
 void bfloat16_block(const Bfloat16Rows& x, const PanelBlock& block) {

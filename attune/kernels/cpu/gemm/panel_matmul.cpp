@@ -1,5 +1,6 @@
-// After Goto and van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication": b in panels of 16 columns, of
-// which one block stays in the first cache while blocks of rows of a, which stay in the second, go past it.
+// After Goto and van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication": b is laid out in panels of 16
+// columns. A block of rows of c takes all its terms before the next one begins: it stays in the second cache, as its
+// rows of a do, while the panels go past.
 
 #include "attune/kernels/cpu/gemm/panel_matmul.h"
 
@@ -15,21 +16,22 @@
 #include "attune/kernels/cpu/bfloat16.h"
 #include "attune/kernels/cpu/gemm/bfloat16_vectors.h"
 #include "attune/kernels/cpu/gemm/panel_block.h"
+#include "attune/kernels/matmul.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune::cpu {
 namespace {
 
-constexpr int64_t kTileRows = 8;                     // the most of a tile
-constexpr int64_t kRows = 16 * kTileRows;            // of a at a time: up to 256 KiB
-constexpr int64_t kPanelBytes = int64_t{32} << 10;   // of a panel at a time
+constexpr int64_t kRowsOfTile = 8;                   // of the largest tile
+constexpr int64_t kRows = 16 * kRowsOfTile;          // of a at a time: up to 256 KiB
+constexpr int64_t kMostOfPanel = int64_t{32} << 10;  // bytes of a panel at a time
 constexpr int64_t kMostLaidOut = int64_t{8} << 20;   // bytes of b at a time
 constexpr int64_t kRowsAhead = 16;                   // that are on their way to the cache
 constexpr int64_t kPanelsAtOnce = 16;                // that a thread lays out
 constexpr int64_t kNearInputs = 512;                 // numbers of a from an input to the next
 constexpr int64_t kLeastPanels = 64;                 // of b at a time, where it has so many
-constexpr int64_t kWholePanels = 24;                 // that tiles of 3 and of 8 have in common
-constexpr int64_t kMostSummed = 33;                  // panels of sums that are kept beside c
+constexpr int64_t kWholePanels = 24;                 // a multiple of 3 and 8, the panels of tiles
+constexpr int64_t kMostSummed = 33;                  // panels of sums that are kept beside c: 264 KiB
 constexpr int64_t kWorthAThread = int64_t{1} << 18;  // products that keep a thread busy for some ten microseconds
 
 // Of numbers of type In, with sums in float32.
@@ -44,9 +46,16 @@ struct Product {
 
 template <class In>
 constexpr WeightFormat kFormat = std::is_same_v<In, float> ? WeightFormat::float32 : WeightFormat::bfloat16;
+// Bytes of a panel at a time. Where vectors are smaller, first caches of 32 KiB are usual, which hold more than a
+// panel.
+int64_t bytes_of_panel() {
+  return has_avx512_products() ? kMostOfPanel : kMostOfPanel / 2;
+}
 // Inputs of k at a time.
 template <class In>
-constexpr int64_t kInputs = kPanelBytes / (kPanelOutputs * static_cast<int64_t>(sizeof(In)));
+int64_t inputs_at_once() {
+  return bytes_of_panel() / (kPanelOutputs * static_cast<int64_t>(sizeof(In)));
+}
 
 // Rows [row, row + rows) by panels [panel, panel + panels) of the result.
 struct Piece {
@@ -64,12 +73,14 @@ void lay_out_turned(const In* b, const MatmulShape& shape, int64_t panel, int64_
     columns[static_cast<size_t>(j)] = reinterpret_cast<const float*>(b + column * shape.k + k);
   }
   lay_out_float_panel(columns.data(), inputs / kTogether, reinterpret_cast<float*>(to));
-  if (inputs % kTogether == 0) return;
-  auto* const last = reinterpret_cast<In*>(to + inputs / kTogether * kPanelRow);
-  for (int64_t j = 0; j < kPanelOutputs; ++j) {
-    const int64_t column = std::min(panel * kPanelOutputs + j, shape.n - 1);
-    last[2 * j] = b[column * shape.k + k + inputs - 1];
-    last[2 * j + 1] = In(0);
+  if constexpr (kTogether == 2) {
+    if (inputs % 2 == 0) return;
+    auto* const last = reinterpret_cast<In*>(to + inputs / 2 * kPanelRow);
+    for (int64_t j = 0; j < kPanelOutputs; ++j) {
+      const int64_t column = std::min(panel * kPanelOutputs + j, shape.n - 1);
+      last[2 * j] = b[column * shape.k + k + inputs - 1];
+      last[2 * j + 1] = In(0);
+    }
   }
 }
 
@@ -135,16 +146,18 @@ struct LaidOut {
 
   std::byte* at(int64_t of_panel, int64_t k) const {
     return data + panels * panel_bytes(kFormat<In>, k - begin) +
-           (of_panel - panel) * panel_bytes(kFormat<In>, std::min(kInputs<In>, end - k));
+           (of_panel - panel) * panel_bytes(kFormat<In>, std::min(inputs_at_once<In>(), end - k));
   }
 };
 
 template <class In>
 void lay_out(const In* b, const MatmulShape& shape, const LaidOut<In>& to, bool one_thread) {
-  const int64_t groups = divide_up(to.panels, kPanelsAtOnce), all = groups * divide_up(to.end - to.begin, kInputs<In>);
+  const int64_t groups = divide_up(to.panels, kPanelsAtOnce),
+                all = groups * divide_up(to.end - to.begin, inputs_at_once<In>());
   parallel_for(all, one_thread ? all : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t k = to.begin + i / groups * kInputs<In>, inputs = std::min(kInputs<In>, to.end - k);
+      const int64_t k = to.begin + i / groups * inputs_at_once<In>(),
+                    inputs = std::min(inputs_at_once<In>(), to.end - k);
       const int64_t first = to.panel + i % groups * kPanelsAtOnce;
       const int64_t panels = std::min(kPanelsAtOnce, to.panel + to.panels - first);
       if (shape.transpose_b) {
@@ -157,9 +170,9 @@ void lay_out(const In* b, const MatmulShape& shape, const LaidOut<In>& to, bool 
   });
 }
 
-// Of so many parts of nearly the same size.
+// Rows of one of so many parts of nearly the same size: a multiple of kRowsOfTile.
 int64_t part_of_rows(int64_t rows, int64_t parts) {
-  return divide_up(divide_up(rows, parts), kTileRows) * kTileRows;
+  return divide_up(divide_up(rows, parts), kRowsOfTile) * kRowsOfTile;
 }
 
 // Writes sums to rows of c.
@@ -172,7 +185,7 @@ void finish(const MatmulShape& shape, float* sums, int64_t outputs, bfloat16* c)
 
 // Whether the kernel writes c itself, which is bfloat16.
 bool is_rounded_at_once(const MatmulShape& shape) {
-  return shape.k <= kInputs<bfloat16> && !shape.accumulate &&
+  return shape.k <= inputs_at_once<bfloat16>() && !shape.accumulate &&
          (shape.activation == Activation::none || shape.activation == Activation::relu);
 }
 
@@ -182,7 +195,7 @@ void multiply(const Product<In, Out>& p, const Piece& piece, const LaidOut<In>& 
   const MatmulShape& shape = p.shape;
   const int64_t first = piece.panel * kPanelOutputs, outputs = std::min(piece.panels * kPanelOutputs, shape.n - first);
   const bool rounded = !kInPlace && is_rounded_at_once(shape);
-  const auto copy = allocate_buffer(static_cast<size_t>(kRows * kInputs<In>) * sizeof(In));
+  const auto copy = allocate_buffer(static_cast<size_t>(kRows * inputs_at_once<In>()) * sizeof(In));
   const auto room = allocate_buffer(kInPlace || rounded ? 0 : static_cast<size_t>(kRows * outputs) * sizeof(float));
   const int64_t end = piece.row + piece.rows, at_once = part_of_rows(piece.rows, divide_up(piece.rows, kRows));
   for (int64_t row = piece.row; row < end; row += at_once) {
@@ -194,8 +207,8 @@ void multiply(const Product<In, Out>& p, const Piece& piece, const LaidOut<In>& 
     } else if (!rounded) {
       sums = static_cast<float*>(room->data());
     }
-    for (int64_t k = b.begin; k < b.end; k += kInputs<In>) {
-      const int64_t inputs = std::min(kInputs<In>, b.end - k);
+    for (int64_t k = b.begin; k < b.end; k += inputs_at_once<In>()) {
+      const int64_t inputs = std::min(inputs_at_once<In>(), b.end - k);
       const bool last = k + inputs == shape.k;
       const auto x = rows_of(p.a, shape, row, rows, k, inputs, static_cast<In*>(copy->data()));
       const PanelBlock block{.rows = rows,
@@ -249,10 +262,11 @@ void multiply_all(const Product<In, Out>& product) {
   const int64_t panels = panel_count(shape.n);
   // b is laid out once for all pieces of some columns, in as many steps as kMostLaidOut asks for. Sums that are not
   // kept in c need all terms at once.
+  constexpr int64_t kLeast = std::is_same_v<Out, float> ? kLeastPanels : kWholePanels;
   const int64_t columns = std::clamp(kMostLaidOut / panel_bytes(kFormat<In>, shape.k) / kWholePanels * kWholePanels,
-                                     std::min(kLeastPanels, panels), panels);
-  const int64_t blocks = std::max<int64_t>(kMostLaidOut / (columns * kPanelBytes), 1);
-  const int64_t step = std::is_same_v<Out, float> ? std::min(blocks * kInputs<In>, shape.k) : shape.k;
+                                     std::min(kLeast, panels), panels);
+  const int64_t blocks = std::max<int64_t>(kMostLaidOut / (columns * bytes_of_panel()), 1);
+  const int64_t step = std::is_same_v<Out, float> ? std::min(blocks * inputs_at_once<In>(), shape.k) : shape.k;
   const auto buffer = allocate_buffer(static_cast<size_t>(columns * panel_bytes(kFormat<In>, step)));
   for (int64_t panel = 0; panel < panels; panel += columns) {
     for (int64_t k = 0; k < shape.k; k += step) {
