@@ -46,8 +46,8 @@ class SkippedLines {
   int64_t read_ = 0, written_ = 0, skipped_ = 0;
 };
 
-/// The tokens of the lines that were read last, none of one that is not UTF-8, is too long or for which `encode`, a
-/// function of a line and its place, throws DataError: why is told to `skipped`.
+/// Encodes the lines that were read last. A line has no tokens when it is not UTF-8, is too long, or when `encode`,
+/// which gets the line and its place, throws DataError; `skipped` is told why.
 std::vector<Encoding> encode_lines(
     const std::vector<std::string>& lines, const std::vector<std::string>& places, SkippedLines& skipped,
     const std::function<Encoding(const std::string& line, const std::string& place)>& encode);

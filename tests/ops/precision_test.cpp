@@ -1,6 +1,4 @@
 #include "attune/ops/precision.h"
-#include "attune/kernels/cpu/gemm/onednn_matmul.h"
-#include "attune/kernels/matmul.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +11,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/kernels/bfloat16.h"
+#include "attune/kernels/cpu/gemm/onednn_matmul.h"
+#include "attune/kernels/matmul.h"
 #include "attune/ops/cross_entropy.h"
 #include "attune/ops/gated_activation.h"
 #include "attune/ops/layer_norm.h"

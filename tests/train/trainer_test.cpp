@@ -1,5 +1,4 @@
 #include "attune/train/trainer.h"
-#include "attune/kernels/cpu/gemm/onednn_matmul.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,6 +10,7 @@
 #include <fstream>
 
 #include "attune/inference/translator.h"
+#include "attune/kernels/cpu/gemm/onednn_matmul.h"
 #include "attune/kernels/matmul.h"
 #include "tests/support/errors.h"
 #include "tests/support/run_command.h"

@@ -12,8 +12,8 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-int64_t VectorBytes() {
-  return static_cast<int64_t>(hn::Lanes(hn::ScalableTag<uint8_t>()));
+bool WideVectors() {
+  return hn::Lanes(hn::ScalableTag<uint8_t>()) >= 64;
 }
 
 }  // namespace
@@ -26,12 +26,12 @@ HWY_AFTER_NAMESPACE();
 namespace attune {
 namespace {
 
-HWY_EXPORT(VectorBytes);
+HWY_EXPORT(WideVectors);
 
 }  // namespace
 
-int64_t cpu::vector_bytes() {
-  return HWY_DYNAMIC_DISPATCH(VectorBytes)();
+bool cpu::has_wide_vectors() {
+  return HWY_DYNAMIC_DISPATCH(WideVectors)();
 }
 
 }  // namespace attune

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 
 #include "attune/base/parallel.h"
@@ -104,15 +103,6 @@ ATTUNE_BFLOAT16_TILES inline __m512 load(const float* from, __mmask16 there) {
 ATTUNE_BFLOAT16_TILES inline __m512 load(const bfloat16* from, __mmask16 there) {
   const __m256i bits = _mm256_maskz_loadu_epi16(there, from);
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-}
-ATTUNE_BFLOAT16_TILES inline void store(float* to, __mmask16 there, __m512 x) {
-  _mm512_mask_storeu_ps(to, there, x);
-}
-ATTUNE_BFLOAT16_TILES inline void store(bfloat16* to, __mmask16 there, __m512 x) {
-  const __m256bh rounded = _mm512_cvtneps_pbh(x);
-  __m256i bits;
-  std::memcpy(&bits, &rounded, sizeof(bits));
-  _mm256_mask_storeu_epi16(to, there, bits);
 }
 
 // Writes the sums of 32 rows and columns to their place in c.

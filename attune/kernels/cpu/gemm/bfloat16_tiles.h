@@ -6,7 +6,7 @@ namespace attune::cpu {
 /// Whether the processor has AVX-512 with bfloat16, the system saves its vectors, and ONEDNN_MAX_CPU_ISA allows it.
 bool has_avx512_bfloat16();
 
-/// The same of AMX's products of bfloat16, with the vectors that lay tiles out.
+/// Whether it also has AMX's products of bfloat16, the system saves tiles, and ONEDNN_MAX_CPU_ISA allows AMX.
 bool has_amx_bfloat16();
 
 /// While it lives, the calling thread may multiply tiles of bfloat16, if they are `wanted`, which needs

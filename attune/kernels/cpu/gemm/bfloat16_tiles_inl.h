@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
@@ -33,6 +34,17 @@ alignas(64) constexpr std::array<uint16_t, 2 * kCount> kInTurn = [] {
   }
   return places;
 }();
+
+/// Stores the numbers that are `there`, rounded where they become bfloat16.
+ATTUNE_BFLOAT16_TILES inline void store(float* to, __mmask16 there, __m512 x) {
+  _mm512_mask_storeu_ps(to, there, x);
+}
+ATTUNE_BFLOAT16_TILES inline void store(bfloat16* to, __mmask16 there, __m512 x) {
+  const __m256bh rounded = _mm512_cvtneps_pbh(x);
+  __m256i bits;
+  std::memcpy(&bits, &rounded, sizeof(bits));
+  _mm256_mask_storeu_epi16(to, there, bits);
+}
 
 ATTUNE_BFLOAT16_TILES inline void store_tile(const __m512i (&rows)[16], bfloat16* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kTileTerms, rows[i]);
@@ -69,9 +81,10 @@ ATTUNE_BFLOAT16_TILES inline void turn(__m512i (&r)[16]) {
 
 constexpr int64_t kRowsOfSums = 8;  // at a time: their sums for 32 columns fill 16 registers
 
+/// Two terms, sixteen times.
 ATTUNE_BFLOAT16_TILES inline __m512bh pair_of_terms(const bfloat16* two) {
   int32_t both;
-  __builtin_memcpy(&both, two, sizeof both);
+  std::memcpy(&both, two, sizeof(both));
   return (__m512bh)_mm512_set1_epi32(both);
 }
 

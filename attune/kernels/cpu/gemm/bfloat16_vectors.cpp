@@ -6,9 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#define ATTUNE_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+#include "attune/kernels/cpu/gemm/bfloat16_tiles_inl.h"
 
 namespace attune::cpu {
 namespace {
@@ -38,22 +37,8 @@ struct Place {
 // Where the numbers of x stand: row by row, or pair by pair.
 enum class Order { rows, pairs };
 
-ATTUNE_AVX512_BF16 inline __m512bh broadcast_pair(const bfloat16* two) {
-  int32_t value;
-  __builtin_memcpy(&value, two, sizeof value);
-  return (__m512bh)_mm512_set1_epi32(value);
-}
-
-ATTUNE_AVX512_BF16 inline void store(const RoundedRows& to, int64_t row, int64_t panel, __mmask16 there, __m512 sum) {
-  if (to.relu) sum = _mm512_max_ps(_mm512_setzero_ps(), sum);  // the sum where it is not a number
-  const __m256bh rounded = _mm512_cvtneps_pbh(sum);
-  __m256i bits;
-  std::memcpy(&bits, &rounded, sizeof(bits));
-  _mm256_mask_storeu_epi16(to.numbers + row * to.width + panel * kPanelOutputs, there, bits);
-}
-
 template <Order kOrder, int64_t kRows, int64_t kPanels>
-ATTUNE_AVX512_BF16 void multiply(const Place& t) {
+ATTUNE_BFLOAT16_TILES void multiply(const Place& t) {
   const int64_t x_row = kOrder == Order::rows ? t.x_step : 2, x_pair = kOrder == Order::rows ? 2 : t.x_step;
   __m512 sums[kRows][kPanels];
 #pragma GCC unroll 8
@@ -81,20 +66,23 @@ ATTUNE_AVX512_BF16 void multiply(const Place& t) {
     }
 #pragma GCC unroll 8
     for (int64_t r = 0; r < kRows; ++r) {
-      const __m512bh pair = broadcast_pair(x + r * x_row);
+      const __m512bh pair = pair_of_terms(x + r * x_row);
 #pragma GCC unroll 4
       for (int64_t p = 0; p < kPanels; ++p) sums[r][p] = _mm512_dpbf16_ps(sums[r][p], pair, weights[p]);
     }
   }
 #pragma GCC unroll 4
   for (int64_t p = 0; p < kPanels; ++p) {
-    const int64_t count = std::clamp<int64_t>(t.outputs - p * kPanelOutputs, 0, kPanelOutputs);
-    const auto there = static_cast<__mmask16>((1u << count) - 1);
+    const auto there = static_cast<__mmask16>(first_bits(t.outputs - p * kPanelOutputs));
     const __m512 bias =
         t.bias != nullptr ? _mm512_maskz_loadu_ps(there, t.bias + p * kPanelOutputs) : _mm512_setzero_ps();
     if (t.rounded.numbers != nullptr) {
 #pragma GCC unroll 8
-      for (int64_t r = 0; r < kRows; ++r) store(t.rounded, r, p, there, _mm512_add_ps(sums[r][p], bias));
+      for (int64_t r = 0; r < kRows; ++r) {
+        __m512 sum = _mm512_add_ps(sums[r][p], bias);
+        if (t.rounded.relu) sum = _mm512_max_ps(_mm512_setzero_ps(), sum);  // the sum where it is not a number
+        store(t.rounded.numbers + r * t.rounded.width + p * kPanelOutputs, there, sum);
+      }
       continue;
     }
 #pragma GCC unroll 8
@@ -152,15 +140,6 @@ void multiply_block(const PairRows& x, const PanelBlock& b, bool onto, const Rou
   }
 }
 
-alignas(64) constexpr std::array<uint16_t, 32> kInTurn = [] {
-  std::array<uint16_t, 32> places{};
-  for (uint16_t i = 0; i < 16; ++i) {
-    places[2 * i] = i;
-    places[2 * i + 1] = static_cast<uint16_t>(16 + i);
-  }
-  return places;
-}();
-
 }  // namespace
 
 void bfloat16_vectors(const PairRows& x, const PanelBlock& block, bool onto) {
@@ -170,11 +149,11 @@ void bfloat16_vectors(const PairRows& x, const PanelBlock& block, const RoundedR
   x.pair == 2 ? multiply_block<Order::rows>(x, block, false, to) : multiply_block<Order::pairs>(x, block, false, to);
 }
 
-ATTUNE_AVX512_BF16 void pair_rows(const bfloat16* first, const bfloat16* second, int64_t count, bfloat16* to,
-                                  int64_t step, int64_t ahead) {
-  const __m512i in_turn = _mm512_load_si512(kInTurn.data());
+ATTUNE_BFLOAT16_TILES void pair_rows(const bfloat16* first, const bfloat16* second, int64_t count, bfloat16* to,
+                                     int64_t step, int64_t ahead) {
+  const __m512i in_turn = _mm512_load_si512(kInTurn<16>.data());
   for (int64_t i = 0; i < count; i += kPanelOutputs, to += step) {
-    const auto there = static_cast<__mmask16>((1u << std::min(kPanelOutputs, count - i)) - 1);
+    const auto there = static_cast<__mmask16>(first_bits(count - i));
     _mm_prefetch(reinterpret_cast<const char*>(first + i + ahead), _MM_HINT_T0);
     if (second != nullptr) _mm_prefetch(reinterpret_cast<const char*>(second + i + ahead), _MM_HINT_T0);
     const __m256i low = _mm256_maskz_loadu_epi16(there, first + i);

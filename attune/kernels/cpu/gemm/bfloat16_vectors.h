@@ -14,8 +14,9 @@ struct PairRows {
   int64_t row, pair = 2;
 };
 
-/// With panels of bfloat16. Where the inputs are odd, a row has a finite number more. `onto`: the sums are added to
-/// what y has. Every sum is one chain over the inputs, so that a row's result does not depend on other rows.
+/// With panels of bfloat16. Behind a row with an odd number of inputs stands one finite number more. `onto`: the sums
+/// are added to what y has. Every sum is one chain over the inputs, so that a row's result does not depend on other
+/// rows.
 void bfloat16_vectors(const PairRows& x, const PanelBlock& block, bool onto = false);
 
 /// Rows of bfloat16, `width` numbers apart, which sums are rounded to; with `relu` max(0, sum).
@@ -29,7 +30,7 @@ void bfloat16_vectors(const PairRows& x, const PanelBlock& block, const RoundedR
 
 /// Puts the numbers of two rows side by side, 16 of each a panel, the panels `step` numbers apart: to[step * p + 2 * j]
 /// = first[16 * p + j], and the second row's number behind it. A null `second`, and what is missing of a panel, is
-/// zeros. What is `ahead` numbers behind both will be wanted soon.
+/// zeros. What stands `ahead` numbers behind both is fetched into the cache.
 void pair_rows(const bfloat16* first, const bfloat16* second, int64_t count, bfloat16* to, int64_t step, int64_t ahead);
 
 }  // namespace attune::cpu

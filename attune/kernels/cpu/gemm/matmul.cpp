@@ -71,7 +71,8 @@ bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
 // as long as panel_matmul().
 constexpr int64_t kLongSide = 1 << 14;
 
-// What is no number of tokens: rows of a batch would change each other's results.
+// The sides that are looked at are sizes of the model, not numbers of tokens: the rows of a batch may not change each
+// other's results.
 bool has_long_side(const MatmulShape& shape) {
   return std::max(shape.n, shape.transpose_a ? shape.m : shape.k) >= kLongSide;
 }
@@ -166,7 +167,7 @@ bool has_bfloat16_products() {
 }
 
 bool has_avx512_products() {
-  return cpu::vector_bytes() >= 64;
+  return cpu::has_wide_vectors();
 }
 
 void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form) {

@@ -103,7 +103,7 @@ ATTUNE_AMX_BF16 void with_tiles(const Bfloat16Rows& x, const PanelBlock& b) {
 }  // namespace
 
 bool has_bfloat16_block() {
-  return has_avx512_bfloat16() && vector_bytes() >= 64;
+  return has_avx512_bfloat16() && has_wide_vectors();
 }
 
 void bfloat16_block(const Bfloat16Rows& x, const PanelBlock& block) {

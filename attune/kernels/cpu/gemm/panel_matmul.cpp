@@ -16,7 +16,7 @@
 #include "attune/kernels/cpu/bfloat16.h"
 #include "attune/kernels/cpu/gemm/bfloat16_vectors.h"
 #include "attune/kernels/cpu/gemm/panel_block.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/cpu/vector_width.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune::cpu {
@@ -26,7 +26,7 @@ constexpr int64_t kRowsOfTile = 8;                   // of the largest tile
 constexpr int64_t kRows = 16 * kRowsOfTile;          // of a at a time: up to 256 KiB
 constexpr int64_t kMostOfPanel = int64_t{32} << 10;  // bytes of a panel at a time
 constexpr int64_t kMostLaidOut = int64_t{8} << 20;   // bytes of b at a time
-constexpr int64_t kRowsAhead = 16;                   // that are on their way to the cache
+constexpr int64_t kRowsAhead = 16;                   // that are fetched before they are paired
 constexpr int64_t kPanelsAtOnce = 16;                // that a thread lays out
 constexpr int64_t kNearInputs = 512;                 // numbers of a from an input to the next
 constexpr int64_t kLeastPanels = 64;                 // of b at a time, where it has so many
@@ -49,7 +49,7 @@ constexpr WeightFormat kFormat = std::is_same_v<In, float> ? WeightFormat::float
 // Bytes of a panel at a time. Where vectors are smaller, first caches of 32 KiB are usual, which hold more than a
 // panel.
 int64_t bytes_of_panel() {
-  return has_avx512_products() ? kMostOfPanel : kMostOfPanel / 2;
+  return has_wide_vectors() ? kMostOfPanel : kMostOfPanel / 2;
 }
 // Inputs of k at a time.
 template <class In>
@@ -67,18 +67,16 @@ struct Piece {
 template <class In>
 void lay_out_turned(const In* b, const MatmulShape& shape, int64_t panel, int64_t k, int64_t inputs, std::byte* to) {
   constexpr int64_t kTogether = sizeof(float) / sizeof(In);
+  const auto column = [&](int64_t j) { return b + std::min(panel * kPanelOutputs + j, shape.n - 1) * shape.k + k; };
   std::array<const float*, kPanelOutputs> columns;
-  for (int64_t j = 0; j < kPanelOutputs; ++j) {
-    const int64_t column = std::min(panel * kPanelOutputs + j, shape.n - 1);
-    columns[static_cast<size_t>(j)] = reinterpret_cast<const float*>(b + column * shape.k + k);
-  }
+  for (int64_t j = 0; j < kPanelOutputs; ++j)
+    columns[static_cast<size_t>(j)] = reinterpret_cast<const float*>(column(j));
   lay_out_float_panel(columns.data(), inputs / kTogether, reinterpret_cast<float*>(to));
   if constexpr (kTogether == 2) {
     if (inputs % 2 == 0) return;
     auto* const last = reinterpret_cast<In*>(to + inputs / 2 * kPanelRow);
     for (int64_t j = 0; j < kPanelOutputs; ++j) {
-      const int64_t column = std::min(panel * kPanelOutputs + j, shape.n - 1);
-      last[2 * j] = b[column * shape.k + k + inputs - 1];
+      last[2 * j] = column(j)[inputs - 1];
       last[2 * j + 1] = In(0);
     }
   }
@@ -114,8 +112,8 @@ FloatRows rows_of(const float* a, const MatmulShape& shape, int64_t row, int64_t
 }
 PairRows rows_of(const bfloat16* a, const MatmulShape& shape, int64_t row, int64_t rows, int64_t k, int64_t inputs,
                  bfloat16* to) {
-  if (!shape.transpose_a && inputs % 2 == 0) return {a + row * shape.k + k, shape.k};
   if (!shape.transpose_a) {
+    if (inputs % 2 == 0) return {a + row * shape.k + k, shape.k};
     for (int64_t r = 0; r < rows; ++r) {
       std::copy_n(a + (row + r) * shape.k + k, inputs, to + r * (inputs + 1));
       to[r * (inputs + 1) + inputs] = bfloat16(0);
@@ -136,8 +134,8 @@ void multiply_block(const PairRows& x, const PanelBlock& block, bool onto) {
   bfloat16_vectors(x, block, onto);
 }
 
-// Inputs [begin, end) of some panels of b as multiply() reads them: in blocks of kInputs inputs, each block panel after
-// panel.
+// Inputs [begin, end) of some panels of b as multiply() reads them: in blocks of inputs_at_once(), each block panel
+// after panel.
 template <class In>
 struct LaidOut {
   int64_t begin, end;
@@ -152,12 +150,11 @@ struct LaidOut {
 
 template <class In>
 void lay_out(const In* b, const MatmulShape& shape, const LaidOut<In>& to, bool one_thread) {
-  const int64_t groups = divide_up(to.panels, kPanelsAtOnce),
-                all = groups * divide_up(to.end - to.begin, inputs_at_once<In>());
+  const int64_t at_once = inputs_at_once<In>();
+  const int64_t groups = divide_up(to.panels, kPanelsAtOnce), all = groups * divide_up(to.end - to.begin, at_once);
   parallel_for(all, one_thread ? all : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t k = to.begin + i / groups * inputs_at_once<In>(),
-                    inputs = std::min(inputs_at_once<In>(), to.end - k);
+      const int64_t k = to.begin + i / groups * at_once, inputs = std::min(at_once, to.end - k);
       const int64_t first = to.panel + i % groups * kPanelsAtOnce;
       const int64_t panels = std::min(kPanelsAtOnce, to.panel + to.panels - first);
       if (shape.transpose_b) {
