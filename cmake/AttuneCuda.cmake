@@ -59,12 +59,13 @@ function(attune_cuda_sources target)
   if(NOT ATTUNE_CUDA_BUILT)
     return()
   endif()
-  file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cu)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cpp)
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cu)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cpp)
   if(ATTUNE_CUDA STREQUAL "EMULATED")
     list(FILTER sources EXCLUDE REGEX "_(gpu|missing)\\.cpp$")
     set_source_files_properties(${kernels} TARGET_DIRECTORY ${target} PROPERTIES LANGUAGE CXX)
-    set(rounded attune/kernels/cuda/panel_linear.cu attune/kernels/cuda/panel_weight.cu)  # step by step, as on a GPU
+    set(rounded gemm/panel_linear.cu gemm/panel_weight.cu)  # step by step, as on a GPU
+    list(TRANSFORM rounded PREPEND attune/kernels/cuda/)
     set_source_files_properties(${rounded} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
     target_sources(${target} PRIVATE ${kernels} ${sources})
     return()
@@ -90,9 +91,9 @@ function(attune_cuda_sources target)
   set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS
                               "-isystem;${ATTUNE_CUDA_INCLUDE_DIR}")
   set(folder_of_sources ${PROJECT_SOURCE_DIR}/attune/kernels/cuda)
-  set(nccl_source ${folder_of_sources}/collectives_gpu.cpp)
+  set(nccl_source ${folder_of_sources}/runtime/collectives_gpu.cpp)
   cmake_path(GET ATTUNE_CUDART PARENT_PATH libraries)  # where cuBLASLt and NCCL are looked for if the system has none
-  set_property(SOURCE ${folder_of_sources}/products_gpu.cpp ${nccl_source} TARGET_DIRECTORY ${target}
+  set_property(SOURCE ${folder_of_sources}/gemm/products_gpu.cpp ${nccl_source} TARGET_DIRECTORY ${target}
                APPEND PROPERTY COMPILE_DEFINITIONS "ATTUNE_CUDA_LIBRARIES=\"${libraries}\"")
   if(ATTUNE_NCCL_INCLUDE_DIR)
     cmake_path(GET ATTUNE_NCCL_INCLUDE_DIR PARENT_PATH nccl)

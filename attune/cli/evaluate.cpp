@@ -24,7 +24,7 @@
 #include "attune/ops/precision.h"
 #include "attune/text/text_file.h"
 #include "attune/train/evaluate.h"
-#include "attune/train/translation_validation.h"
+#include "attune/train/tasks/translation_validation.h"
 
 namespace attune::cli {
 namespace {

@@ -20,7 +20,7 @@
 #include "attune/dist/launch.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
-#include "attune/train/config_description.h"
+#include "attune/train/config/config_description.h"
 #include "attune/train/run_folder.h"
 #include "attune/train/trainer.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attune/train/automatic_config.h"
+#include "attune/train/config/automatic_config.h"
 
 namespace attune::cli {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attune/tensor/device.h"
-#include "attune/train/training_task.h"
+#include "attune/train/tasks/training_task.h"
 
 namespace attune {
 

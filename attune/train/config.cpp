@@ -11,7 +11,7 @@
 #include "attune/tensor/cuda_device.h"
 #include "attune/tensor/device.h"
 #include "attune/tensor/device_error.h"
-#include "attune/train/config_fields.h"
+#include "attune/train/config/config_fields.h"
 
 namespace attune {
 namespace {

@@ -17,7 +17,7 @@
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"
-#include "attune/train/corpus_loss.h"
+#include "attune/train/tasks/corpus_loss.h"
 
 namespace attune {
 

@@ -8,7 +8,7 @@
 #include "attune/base/execution.h"
 #include "attune/hub/open_folder.h"
 #include "attune/text/text_unit.h"
-#include "attune/train/corpus_loss.h"
+#include "attune/train/tasks/corpus_loss.h"
 
 namespace attune {
 

@@ -8,7 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/data/masking.h"
 #include "attune/data/sequence_cutter.h"
-#include "attune/train/task_parts.h"
+#include "attune/train/tasks/task_parts.h"
 
 namespace attune {
 namespace {

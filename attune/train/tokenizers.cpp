@@ -9,7 +9,7 @@
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/initial_model.h"
-#include "attune/train/task_parts.h"
+#include "attune/train/tasks/task_parts.h"
 
 namespace attune {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "attune/dist/communicator.h"
 #include "attune/train/config.h"
-#include "attune/train/corpus_report.h"
+#include "attune/train/tasks/corpus_report.h"
 #include "attune/train/validation.h"
 
 namespace [[gnu::visibility("default")]] attune {

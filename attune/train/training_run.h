@@ -19,10 +19,10 @@
 #include "attune/train/event_log.h"
 #include "attune/train/initial_model.h"
 #include "attune/train/run_folder.h"
+#include "attune/train/tasks/training_task.h"
 #include "attune/train/trainer.h"
 #include "attune/train/training_plan.h"
 #include "attune/train/training_state.h"
-#include "attune/train/training_task.h"
 
 namespace attune {
 

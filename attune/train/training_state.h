@@ -9,7 +9,7 @@
 #include "attune/io/checkpoint.h"
 #include "attune/optim/adam.h"
 #include "attune/train/log_window.h"
-#include "attune/train/training_task.h"
+#include "attune/train/tasks/training_task.h"
 
 namespace attune {
 

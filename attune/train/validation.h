@@ -10,7 +10,7 @@
 #include "attune/metrics/classification_scores.h"
 #include "attune/metrics/regression_scores.h"
 #include "attune/train/config.h"
-#include "attune/train/corpus_loss.h"
+#include "attune/train/tasks/corpus_loss.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

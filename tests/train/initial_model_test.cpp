@@ -11,7 +11,7 @@
 #include "attune/models/build.h"
 #include "attune/tensor/buffer.h"
 #include "attune/text/chat_template.h"
-#include "attune/train/training_task.h"
+#include "attune/train/tasks/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
 #include "tests/train/small_tasks.h"

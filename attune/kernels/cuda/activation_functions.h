@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attune/kernels/activation_kind.h"
-#include "attune/kernels/cuda/platform.h"
+#include "attune/kernels/cuda/runtime/platform.h"
 
 namespace attune::cuda {
 

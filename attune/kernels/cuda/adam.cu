@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attune/kernels/cuda/chunks.h"
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
 #include "attune/kernels/for_dtype.h"
 

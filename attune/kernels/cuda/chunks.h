@@ -1,7 +1,7 @@
 #pragma once
 // One launch for tensors of many sizes: a block has a chunk of one of them.
 
-#include "attune/kernels/cuda/platform.h"
+#include "attune/kernels/cuda/runtime/platform.h"
 
 namespace attune::cuda {
 

@@ -2,7 +2,7 @@
 // Sums of columns in a fixed order: of rows in pieces, then of the pieces.
 
 #include "attune/kernels/cuda/fours.h"
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune::cuda {

@@ -4,8 +4,8 @@
 
 #include "attune/kernels/cuda/column_sums.h"
 #include "attune/kernels/cuda/fours.h"
-#include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 
 namespace attune {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Dropout's masks in kernels: those of keep_mask() (attune/kernels/dropout_mask.h).
 
-#include "attune/kernels/cuda/platform.h"
+#include "attune/kernels/cuda/runtime/platform.h"
 #include "attune/kernels/dropout_mask.h"
 
 namespace attune::cuda {

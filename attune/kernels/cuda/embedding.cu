@@ -1,7 +1,7 @@
 #include "attune/kernels/embedding.h"
 
 #include "attune/kernels/cuda/dropout_bits.h"
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/scatter_rows.h"
 #include "attune/kernels/for_dtype.h"
 

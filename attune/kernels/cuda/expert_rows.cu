@@ -1,6 +1,6 @@
 #include "attune/kernels/expert_rows.h"
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "attune/kernels/cuda/platform.h"
+#include "attune/kernels/cuda/runtime/platform.h"
 
 namespace attune::cuda {
 

@@ -1,8 +1,8 @@
 #include "attune/kernels/gated_activation.h"
 
 #include "attune/kernels/cuda/activation_functions.h"
-#include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune {

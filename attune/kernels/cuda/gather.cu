@@ -1,6 +1,6 @@
 #include "attune/kernels/gather.h"
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/scatter_rows.h"
 
 namespace attune {

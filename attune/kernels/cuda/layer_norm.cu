@@ -8,8 +8,8 @@
 #include "attune/kernels/cuda/column_sums.h"
 #include "attune/kernels/cuda/dropout_bits.h"
 #include "attune/kernels/cuda/fours.h"
-#include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/rows.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
 
 namespace attune {

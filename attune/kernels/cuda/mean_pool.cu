@@ -1,6 +1,6 @@
 #include "attune/kernels/mean_pool.h"
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
 
 namespace attune {

@@ -1,7 +1,7 @@
 #include "attune/tensor/memory.h"
 
 #include "attune/kernels/cuda/fours.h"
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune {

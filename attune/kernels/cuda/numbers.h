@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "attune/kernels/cuda/platform.h"
+#include "attune/kernels/cuda/runtime/platform.h"
 #include "attune/tensor/dtype.h"
 
 namespace attune::cuda {

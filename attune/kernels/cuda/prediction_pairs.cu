@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 
 namespace attune {
 namespace {

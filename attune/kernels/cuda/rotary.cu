@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune {

@@ -1,6 +1,6 @@
 #include "attune/kernels/scale.h"
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 
 namespace attune {
 namespace {

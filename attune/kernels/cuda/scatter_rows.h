@@ -1,7 +1,7 @@
 #pragma once
 // Sums of rows that go to the same place, in the order of the rows.
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/rows_by_id.h"

@@ -1,6 +1,6 @@
 #include "attune/kernels/squared_error.h"
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
 namespace attune {

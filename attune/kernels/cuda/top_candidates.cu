@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
 #include "attune/kernels/cuda/token_lists.h"
 

@@ -1,11 +1,11 @@
 // The emulation finds what a kernel must not do, and gives its threads what a GPU gives them.
 
-#include "attune/kernels/cuda/emulation.h"
+#include "attune/kernels/cuda/runtime/emulation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/tensor/device_error.h"
 #include "attune/tensor/host_view.h"
 #include "attune/tensor/tensor.h"

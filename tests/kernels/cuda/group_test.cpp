@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "attune/kernels/cuda/collectives.h"
+#include "attune/kernels/cuda/runtime/collectives.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_ranks.h"

@@ -1,7 +1,7 @@
 // Copies that go on beside the work of a device. With LateCopies, a copy whose source is used again too early brings
 // wrong values.
 
-#include "attune/kernels/cuda/sending.h"
+#include "attune/kernels/cuda/runtime/sending.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <numeric>
 #include <vector>
 
-#include "attune/kernels/cuda/emulation.h"
-#include "attune/kernels/cuda/runtime.h"
+#include "attune/kernels/cuda/runtime/emulation.h"
+#include "attune/kernels/cuda/runtime/runtime.h"
 #include "attune/tensor/host_view.h"
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "attune/kernels/cuda/emulation.h"
-#include "attune/kernels/cuda/runtime.h"
+#include "attune/kernels/cuda/runtime/emulation.h"
+#include "attune/kernels/cuda/runtime/runtime.h"
 #include "attune/tensor/device_error.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/errors.h"

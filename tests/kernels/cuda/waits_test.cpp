@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "attune/kernels/cuda/emulation.h"
-#include "attune/kernels/cuda/runtime.h"
+#include "attune/kernels/cuda/runtime/emulation.h"
+#include "attune/kernels/cuda/runtime/runtime.h"
 #include "attune/models/build.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/evaluate.h"
