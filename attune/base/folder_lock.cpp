@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 
 namespace attune {
 namespace {
@@ -41,12 +42,12 @@ std::string owner(int descriptor) {
   return line.empty() ? "another process" : line;
 }
 
-// Whether the file that is open is still the one of this name: who had it may have removed it before it was locked.
-bool is_at(const std::filesystem::path& path, int descriptor) {
+// Whether the file or folder that is open is still the one of this name. With AT_SYMLINK_NOFOLLOW a link is another.
+bool is_at(const std::filesystem::path& path, int descriptor, int flags) {
   struct stat opened {
   }, named{};
-  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
-         opened.st_ino == named.st_ino;
+  return ::fstat(descriptor, &opened) == 0 && ::fstatat(AT_FDCWD, path.c_str(), &named, flags) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 }  // namespace
@@ -62,33 +63,42 @@ bool FolderLock::open() {
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder) : path_(folder / kLockFile) {
+  bool locked = true;
   do {
     while (!open()) continue;
     if (!file_.is_open()) fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
-    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EWOULDBLOCK)
-        fail<FileError>("{}: is in use by {}: a folder is for one run at a time", folder.string(), owner(file_.get()));
-      return;
-    }
-  } while (!is_at(path_, file_.get()));
+    locked = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK)
+      fail<FileError>("{}: is in use by {}: a folder is for one run at a time", folder.string(), owner(file_.get()));
+    // Who had the file may have removed it before it was locked.
+  } while (locked && !is_at(path_, file_.get(), AT_SYMLINK_NOFOLLOW));
+  folder_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!locked) return;
   if (const std::string there = beginning(file_.get()); !there.empty() && !there.starts_with(kOwner))
     fail<FileError>("{}: is no lock file: it has other text in it", path_.string());
   lock_folder();
   const std::string text = fmt::format("{}{} on {}\n", kOwner, ::getpid(), host_name());
   if (::ftruncate(file_.get(), 0) != 0 ||
-      ::pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
+      ::pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    const int error = errno;
+    if (made_) remove();
+    fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(error));
+  }
 }
 
 // Throws FileError when another process has the folder although its run.lock was removed. The run.lock that was made
 // here is then removed too.
 void FolderLock::lock_folder() {
   const std::filesystem::path folder = path_.parent_path();
-  folder_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder_.is_open() || ::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   if (made_) remove();
   fail<FileError>("{}: is in use by another process, whose {} was removed: a folder is for one run at a time",
                   folder.string(), kLockFile);
+}
+
+bool FolderLock::has_folder() const {
+  const std::filesystem::path folder = path_.parent_path();
+  return folder_.is_open() ? is_at(folder, folder_.get(), 0) : is_there(folder);
 }
 
 void FolderLock::remove() {

@@ -15,10 +15,14 @@ inline constexpr const char* kLockFile = "run.lock";
 class FolderLock {
  public:
   /// Throws FileError naming the process that has the folder, or the file when it cannot be written or has other text.
+  /// A file that was made for it is then removed.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   /// Whether there was no run.lock before.
   bool made() const { return made_; }
+  /// Whether the folder of this name is still the one that was locked: nobody has removed or renamed it, or put another
+  /// in its place.
+  bool has_folder() const;
   /// Removes run.lock; the folder stays locked for nobody.
   void remove();
   FolderLock(const FolderLock&) = delete;

@@ -90,6 +90,12 @@ bool is_empty_folder(const fs::path& path) {
                     path.string());
 }
 
+// Folders that were made, the innermost first. One that is not empty stays.
+void remove_folders(const std::vector<fs::path>& folders) {
+  std::error_code ignored;
+  for (const fs::path& folder : folders) fs::remove(folder, ignored);
+}
+
 // The folders that make_directories() would make, the innermost first.
 std::vector<fs::path> missing_folders(fs::path folder) {
   std::vector<fs::path> folders;
@@ -115,9 +121,20 @@ const fs::path& checked(const fs::path& folder) {
   return folder;
 }
 
+// Locks the folder, which checked() makes; where that fails, what it made is removed.
+FolderLock locked(const fs::path& folder, const std::vector<fs::path>& made) {
+  try {
+    return FolderLock(checked(folder));
+  } catch (...) {
+    remove_folders(made);
+    throw;
+  }
+}
+
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& folder) : folder_(folder), made_(missing_folders(folder)), lock_(checked(folder)) {
+RunFolder::RunFolder(const fs::path& folder)
+    : folder_(folder), made_(missing_folders(folder)), lock_(locked(folder, made_)) {
   try {
     open();
   } catch (...) {  // there is no destructor of what was never whole
@@ -147,8 +164,7 @@ RunFolder::~RunFolder() {
 void RunFolder::remove_made() {
   if (!lock_.made()) return;
   lock_.remove();
-  std::error_code ignored;
-  for (const fs::path& folder : made_) fs::remove(folder, ignored);  // one that is not empty stays
+  remove_folders(made_);
 }
 
 void RunFolder::refuse_checkpoints() const {
@@ -158,7 +174,7 @@ void RunFolder::refuse_checkpoints() const {
 }
 
 void RunFolder::check_is_there() const {
-  if (!is_there(folder_))
+  if (!lock_.has_folder())
     fail<FileError>("{}: the folder of this run is gone: it was removed or renamed while the run was training",
                     folder_.string());
 }

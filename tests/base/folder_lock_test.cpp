@@ -7,6 +7,7 @@
 
 #include "attune/base/file.h"
 #include "tests/support/errors.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -36,6 +37,29 @@ TEST(FolderLock, HoldsWithoutItsFile) {
     EXPECT_FALSE(std::filesystem::exists(folder / kLockFile));
   }
   const FolderLock again(folder.path());
+}
+
+TEST(FolderLock, KnowsWhetherItHasItsFolder) {
+  const TemporaryFolder outer;
+  const std::filesystem::path folder = outer / "run";
+  std::filesystem::create_directory(folder);
+  const FolderLock lock(folder);
+  std::filesystem::remove(folder / kLockFile);
+  EXPECT_TRUE(lock.has_folder());
+  std::filesystem::rename(folder, outer / "renamed");
+  EXPECT_FALSE(lock.has_folder());
+  std::filesystem::create_directory(folder);
+  EXPECT_FALSE(lock.has_folder());
+  std::filesystem::remove(folder);
+  std::filesystem::create_directory_symlink("renamed", folder);
+  EXPECT_TRUE(lock.has_folder());
+}
+
+TEST(FolderLock, LeavesNoFileThatItCannotWrite) {
+  const TemporaryFolder folder;
+  const FileSizeLimit full(0);
+  EXPECT_THAT(message_of<FileError>([&] { FolderLock(folder.path()); }), HasSubstr("run.lock: File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(FolderLock, NeverFollowsALink) {

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <array>
-#include <csignal>
 #include <cstring>
 #include <limits>
 
 #include "tests/support/errors.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -276,26 +275,6 @@ TEST_F(SafetensorsTest, WriterRefusesWhatItCouldNotRead) {
   EXPECT_THAT(write({{"a", x}}, {{"k", "\xC3"}}), HasSubstr("not valid UTF-8"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
-
-// A full disk, played by the limit on the size of a file.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 TEST_F(SafetensorsTest, OldFileSurvivesAFullDisk) {
   write_safetensors(path_, std::vector<NamedTensor>{{"w", Tensor::full({10}, 1)}});

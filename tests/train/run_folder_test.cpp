@@ -5,6 +5,7 @@
 
 #include "attune/base/file.h"
 #include "tests/support/errors.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/train/reverse_training.h"
 
 namespace attune {
@@ -66,6 +67,11 @@ TEST_F(RunFolderTest, AStartThatFailsBeforeItWroteLeavesNothing) {
   wrong.data.train_source = {(folder_ / "nofile").string()};
   EXPECT_THROW(train(wrong, folder_ / "new" / "run"), Error);
   EXPECT_FALSE(fs::exists(folder_ / "new"));
+  {
+    const FileSizeLimit full(0);
+    EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "new" / "run"); }), HasSubstr("cannot write"));
+    EXPECT_FALSE(fs::exists(folder_ / "new"));
+  }
   fs::create_directory(folder_ / "there");
   EXPECT_THROW(train(wrong, folder_ / "there"), Error);
   EXPECT_TRUE(fs::is_empty(folder_ / "there"));
@@ -104,6 +110,13 @@ TEST_F(RunFolderTest, ARunWhoseFolderIsRemovedEndsAndMakesNoOther) {
   EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", false, remove); }),
               HasSubstr("run: the folder of this run is gone"));
   EXPECT_FALSE(fs::exists(folder_ / "run"));
+  const auto replace = [&](const StepReport& report) {
+    remove(report);
+    fs::create_directory(folder_ / "run");
+  };
+  EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", false, replace); }),
+              HasSubstr("run: the folder of this run is gone"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "run"));
 }
 
 TEST_F(RunFolderTest, ARunWithoutCheckpointsReplacesOnlyWhatItWrote) {

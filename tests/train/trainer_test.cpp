@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstring>
 #include <fstream>
 
@@ -13,6 +11,7 @@
 #include "attune/kernels/cpu/gemm/onednn_matmul.h"
 #include "attune/kernels/matmul.h"
 #include "tests/support/errors.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/run_command.h"
 #include "tests/train/reverse_training.h"
 
@@ -269,24 +268,6 @@ TEST_F(TrainerTest, ANumberThatIsNotFiniteEndsTheRunAndSavesNothing) {
   EXPECT_FALSE(fs::exists(checkpoint_file(folder_ / "run", bad)));
   EXPECT_FALSE(fs::exists(folder_ / "run" / "model"));
 }
-
-// Like a disk with no more than that left for one file.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 TEST_F(TrainerTest, AFullDiskIsAClearErrorAndOlderCheckpointsStay) {
   config_.train.checkpoint_every = 5;
