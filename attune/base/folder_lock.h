@@ -15,7 +15,7 @@ inline constexpr const char* kLockFile = "run.lock";
 class FolderLock {
  public:
   /// Throws FileError naming the process that has the folder, or the file when it cannot be written or has other text.
-  /// A file that was made for it is then removed.
+  /// A run.lock that was made here is removed then.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   /// Whether there was no run.lock before.

@@ -20,10 +20,10 @@ inline constexpr const char* kRunFile = "run.json";
 /// A folder is that of a run when it has a run.json, or a checkpoint: runs of earlier versions have no run.json.
 class RunFolder {
  public:
-  /// Makes the folder, locks it (see FolderLock) and removes what killed processes left there. Throws ConfigError when
-  /// it has something in it and is no run, and when a run has not come to a checkpoint and has files in it that it did
-  /// not write, or that were changed. Throws FileError when another process has the folder, or when run.json cannot be
-  /// read.
+  /// Makes the folder, locks it (see FolderLock) and removes what killed processes left there. Removes the folder again
+  /// where it cannot be locked. Throws ConfigError when it has something in it and is no run, and when a run has not
+  /// come to a checkpoint and has files in it that it did not write, or that were changed. Throws FileError when
+  /// another process has the folder, or when run.json cannot be read.
   explicit RunFolder(const std::filesystem::path& folder);
   /// Removes the lock and the folder when they were made for a start that has written nothing.
   ~RunFolder();
@@ -32,8 +32,8 @@ class RunFolder {
 
   /// Throws ConfigError where there are checkpoints, which a new run would replace.
   void refuse_checkpoints() const;
-  /// Throws FileError when somebody has removed or renamed the folder: writing would make a new one, which no run could
-  /// resume.
+  /// Throws FileError when somebody has removed, renamed or replaced the folder: writing would make a new one, or go to
+  /// another, which no run could resume.
   void check_is_there() const;
   /// Has the run own the file or folder of this name, which it is about to write. Throws ConfigError when there is one
   /// that it does not own, and as check_is_there().

@@ -157,8 +157,8 @@ TEST(Layering, PublicHeadersHaveNoConditions) {
     if (entry.path().extension() != ".h" || name.ends_with("_inl.h"))
       continue;                   // Highway includes those once for each target
     if (name == "c.h") continue;  // C++ needs extern "C"
-    if (entry.path().string().find("/kernels/cuda/") != std::string::npos)
-      continue;  // compiled by nvcc, or for the host
+    const bool is_of_cuda = entry.path().string().find("/kernels/cuda/") != std::string::npos;
+    if (is_of_cuda) continue;  // compiled by nvcc, or for the host
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);)
       EXPECT_FALSE(line.starts_with("#if")) << entry.path() << ": " << line;

@@ -28,7 +28,7 @@ constexpr int64_t kMostOfPanel = int64_t{32} << 10;  // bytes of a panel at a ti
 constexpr int64_t kMostLaidOut = int64_t{8} << 20;   // bytes of b at a time
 constexpr int64_t kRowsAhead = 16;                   // that are fetched before they are paired
 constexpr int64_t kPanelsAtOnce = 16;                // that a thread lays out
-constexpr int64_t kNearInputs = 512;                 // numbers of a from an input to the next, in wide vectors
+constexpr int64_t kNearInputs = 512;                 // numbers of a from an input to the next, for wide vectors
 constexpr int64_t kLeastPanels = 64;                 // of b at a time, where it has so many
 constexpr int64_t kWholePanels = 24;                 // a multiple of 3 and 8, the panels of tiles
 constexpr int64_t kMostSummed = 33;                  // panels of sums that are kept beside c: 264 KiB
@@ -102,8 +102,8 @@ void lay_out_rows(const bfloat16* from, int64_t width, int64_t count, int64_t in
 }
 
 // Inputs [k, k + inputs) of some rows of a as multiply() reads them: where they are, or a copy in `to`. Inputs that are
-// far apart would each need a page of their own. Without wide vectors a tile takes a part of a cache line of each input
-// at a time, and a copy is always faster.
+// far apart would each need a page of their own. Without wide vectors a tile reads a part of a cache line of each
+// input; a copy was faster for every m that was measured.
 FloatRows rows_of(const float* a, const MatmulShape& shape, int64_t row, int64_t rows, int64_t k, int64_t inputs,
                   float* to) {
   if (!shape.transpose_a) return {a + row * shape.k + k, shape.k};
