@@ -21,13 +21,14 @@ if(ATTUNE_SANITIZE)
   endif()
 endif()
 
-# attune_join(TARGET [ALONE sources...] [READERS folders...]): with ATTUNE_JOIN_SOURCES the sources of a folder are compiled
-# as one, since most of the time goes into headers that they share. Alone are compiled: sources that include themselves
-# once for each instruction set (Highway), those with options of their own, and those that begin with a name below ALONE,
-# which use a name of a neighbour for something else. READERS read texts and configurations once, and are optimised less.
-# Two warnings are off there: they take names of one source for names of a header.
+# attune_join(TARGET [ALONE sources...] [READERS folders...]): the sources of a folder are compiled as one where
+# ATTUNE_JOIN_SOURCES is ON, or is TESTS and the target is a test program, since most of the time goes into headers that
+# they share. Alone are compiled: sources that include themselves once for each instruction set (Highway), those with
+# options of their own, and those that begin with a name below ALONE, which use a name of a neighbour for something else.
+# READERS read texts and configurations once, and are optimised less. Two warnings are off there: they take names of one
+# source for names of a header.
 function(attune_join target)
-  if(NOT ATTUNE_JOIN_SOURCES)
+  if(NOT ATTUNE_JOIN_SOURCES OR (ATTUNE_JOIN_SOURCES STREQUAL "TESTS" AND NOT target MATCHES "_test$"))
     return()
   endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ALONE;READERS")

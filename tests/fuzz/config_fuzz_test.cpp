@@ -17,7 +17,7 @@
 namespace attune {
 namespace {
 
-const std::vector<std::string> kDictionary = {
+const std::vector<std::string> kConfigDictionary = {
     "9223372036854775807",
     "-9223372036854775808",
     "1e999",
@@ -75,7 +75,7 @@ int survive(const std::string& valid, int rounds, uint64_t seed, F&& attempt) {
   int successes = 0;
   for (int round = 0; round < rounds; ++round) {
     try {
-      attempt(mutate(valid, kDictionary, random));
+      attempt(mutate(valid, kConfigDictionary, random));
       ++successes;
     } catch (const Error& error) {
       EXPECT_FALSE(std::string(error.what()).empty());

@@ -14,36 +14,36 @@ namespace {
 
 constexpr int kMutations = 2000;
 
-const std::vector<std::string> kDictionary = {"9223372036854775807",
-                                              "-1",
-                                              "0",
-                                              "1e999",
-                                              "0.5",
-                                              "null",
-                                              "true",
-                                              "[]",
-                                              "{}",
-                                              "[",
-                                              "{",
-                                              "\"",
-                                              ",",
-                                              ":",
-                                              "\\u0000",
-                                              "\"model_type\": \"llama\"",
-                                              "\"model_type\": \"bert\"",
-                                              "\"model_type\": \"gemma3_text\"",
-                                              "\"model_type\": \"modernbert\"",
-                                              "\"architectures\": [\"GPT2LMHeadModel\"]",
-                                              "\"hidden_size\": 64,",
-                                              "\"num_hidden_layers\": 2,",
-                                              "\"num_attention_heads\": 0,",
-                                              "\"layer_types\": [\"sliding_attention\"],",
-                                              "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 1e300},",
-                                              "\"n_layer\": 2147483647,",
-                                              "\"n_head\": 3,",
-                                              "\"eos_token_id\": [1, 2],",
-                                              "\xFF",
-                                              "\xEF\xBB\xBF"};
+const std::vector<std::string> kHubConfigDictionary = {"9223372036854775807",
+                                                       "-1",
+                                                       "0",
+                                                       "1e999",
+                                                       "0.5",
+                                                       "null",
+                                                       "true",
+                                                       "[]",
+                                                       "{}",
+                                                       "[",
+                                                       "{",
+                                                       "\"",
+                                                       ",",
+                                                       ":",
+                                                       "\\u0000",
+                                                       "\"model_type\": \"llama\"",
+                                                       "\"model_type\": \"bert\"",
+                                                       "\"model_type\": \"gemma3_text\"",
+                                                       "\"model_type\": \"modernbert\"",
+                                                       "\"architectures\": [\"GPT2LMHeadModel\"]",
+                                                       "\"hidden_size\": 64,",
+                                                       "\"num_hidden_layers\": 2,",
+                                                       "\"num_attention_heads\": 0,",
+                                                       "\"layer_types\": [\"sliding_attention\"],",
+                                                       "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 1e300},",
+                                                       "\"n_layer\": 2147483647,",
+                                                       "\"n_head\": 3,",
+                                                       "\"eos_token_id\": [1, 2],",
+                                                       "\xFF",
+                                                       "\xEF\xBB\xBF"};
 
 // A folder with the weights of a good one, and a config.json of the test's own.
 class HubConfigFuzz : public testing::Test {
@@ -63,7 +63,7 @@ TEST_F(HubConfigFuzz, MutatedConfigurations) {
   Random random(1, 0);
   int loaded = 0;
   for (int i = 0; i < kMutations; ++i) {
-    write_file(folder_ / "config.json", mutate(config_, kDictionary, random));
+    write_file(folder_ / "config.json", mutate(config_, kHubConfigDictionary, random));
     try {
       const auto opened = HubFolder::open(folder_.path());
       const auto* const hub = std::get_if<HubFolder>(&opened);
@@ -83,7 +83,7 @@ TEST_F(HubConfigFuzz, MutatedGenerationConfigurations) {
   const HubFolder hub(folder_.path());
   int read = 0;
   for (int i = 0; i < kMutations; ++i) {
-    write_file(folder_ / "generation_config.json", mutate(generation_, kDictionary, random));
+    write_file(folder_ / "generation_config.json", mutate(generation_, kHubConfigDictionary, random));
     for (const bool sampling : {true, false}) {
       try {
         if (sampling) {

@@ -18,19 +18,19 @@
 namespace attune {
 namespace {
 
-const std::vector<std::string> kDictionary = {"\"int8\"",    "\"int4\"",
-                                              "\"float32\"", "\"U8\"",
-                                              "\"F32\"",     "\"BF16\"",
-                                              ".panels",     ".scales",
-                                              ".weight",     "quant_method",
-                                              "\"attune\"",  "\"gptq\"",
-                                              "\"weights\"", "[",
-                                              "]",           "{",
-                                              "}",           "[16]",
-                                              "[2,16]",      "null",
-                                              "-1",          "0",
-                                              ",",           "9223372036854775807",
-                                              "\"shape\":",  "quantization_config"};
+const std::vector<std::string> kPackedModelDictionary = {"\"int8\"",    "\"int4\"",
+                                                         "\"float32\"", "\"U8\"",
+                                                         "\"F32\"",     "\"BF16\"",
+                                                         ".panels",     ".scales",
+                                                         ".weight",     "quant_method",
+                                                         "\"attune\"",  "\"gptq\"",
+                                                         "\"weights\"", "[",
+                                                         "]",           "{",
+                                                         "}",           "[16]",
+                                                         "[2,16]",      "null",
+                                                         "-1",          "0",
+                                                         ",",           "9223372036854775807",
+                                                         "\"shape\":",  "quantization_config"};
 
 bool translates(const std::filesystem::path& folder) {
   try {
@@ -62,14 +62,14 @@ void fuzz(WeightFormat format, const std::string& name, int rounds, uint64_t see
       std::string data = valid.substr(8 + length);
       const bool of_data = random.below(4) == 0;
       const std::string header =
-          of_data ? valid.substr(8, length) : mutate(valid.substr(8, length), kDictionary, random);
+          of_data ? valid.substr(8, length) : mutate(valid.substr(8, length), kPackedModelDictionary, random);
       for (uint64_t i = of_data ? 200 : 0; i > 0; --i)
         data[random.below(data.size())] = static_cast<char>(random.below(256));
       length = header.size();
       bytes.assign(reinterpret_cast<const char*>(&length), sizeof(length));
       bytes += header + data;
     } else {
-      bytes = mutate(valid, kDictionary, random);
+      bytes = mutate(valid, kPackedModelDictionary, random);
     }
     write_file(path, bytes);
     successes += translates(folder / "packed") ? 1 : 0;

@@ -14,7 +14,7 @@
 namespace attune {
 namespace {
 
-const std::vector<std::string> kDictionary = {
+const std::vector<std::string> kSafetensorsDictionary = {
     "18446744073709551615",
     "9223372036854775807",
     "-1",
@@ -57,7 +57,7 @@ std::string repaired(std::string bytes, size_t data_bytes, Random& random) {
   return bytes;
 }
 
-bool accepted(const std::filesystem::path& path) {
+bool safetensors_accepted(const std::filesystem::path& path) {
   try {
     const SafetensorsReader reader(path);
     for (const std::string& name : reader.names()) reader.load(name);
@@ -78,9 +78,9 @@ TEST(SafetensorsFuzz, MutatedFilesAreReadOrRefused) {
   int successes = 0;
   constexpr int kRounds = 20000;
   for (int round = 0; round < kRounds; ++round) {
-    const std::string bytes = repaired(mutate(valid, kDictionary, random), kDataBytes, random);
+    const std::string bytes = repaired(mutate(valid, kSafetensorsDictionary, random), kDataBytes, random);
     std::ofstream(folder / "x", std::ios::binary) << bytes;
-    successes += accepted(folder / "x") ? 1 : 0;
+    successes += safetensors_accepted(folder / "x") ? 1 : 0;
   }
   EXPECT_GT(successes, kRounds / 100) << "mutations in data, names and padding are no errors";
   EXPECT_LT(successes, kRounds / 2);
@@ -93,9 +93,9 @@ TEST(SafetensorsFuzz, EveryTruncationIsRefused) {
   const std::string valid = valid_file(folder);
   for (size_t size = 0; size < valid.size(); ++size) {
     std::ofstream(folder / "x", std::ios::binary) << valid.substr(0, size);
-    EXPECT_FALSE(accepted(folder / "x")) << size << " of " << valid.size() << " bytes";
+    EXPECT_FALSE(safetensors_accepted(folder / "x")) << size << " of " << valid.size() << " bytes";
   }
-  EXPECT_TRUE(accepted(folder / "valid"));
+  EXPECT_TRUE(safetensors_accepted(folder / "valid"));
 }
 
 }  // namespace

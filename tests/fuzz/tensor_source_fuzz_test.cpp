@@ -65,7 +65,7 @@ const std::vector<std::string> kIndexDictionary = {"\"weight_map\": {",
                                                    "model-00002-of-00002.safetensors",
                                                    "\xFF"};
 
-bool accepted(const std::filesystem::path& folder) {
+bool source_accepted(const std::filesystem::path& folder) {
   try {
     const TensorSource source(folder);
     for (const std::string& name : source.names()) {
@@ -88,7 +88,7 @@ int accepted_mutations(const TemporaryFolder& folder, const std::string& file, i
   int count = 0;
   for (int round = 0; round < rounds; ++round) {
     std::ofstream(folder / file, std::ios::binary) << mutate(valid, dictionary, random);
-    count += accepted(folder.path()) ? 1 : 0;
+    count += source_accepted(folder.path()) ? 1 : 0;
   }
   EXPECT_LT(allocator_statistics().peak_bytes_in_use, int64_t{4} << 20);
   EXPECT_LT(peak_resident_bytes() - before, int64_t{512} << 20);
@@ -103,7 +103,7 @@ class PytorchFuzz : public ::testing::TestWithParam<std::string> {
 
 TEST_P(PytorchFuzz, MutatedFilesAreReadOrRefused) {
   write_file(folder_ / "pytorch_model.bin", valid_);
-  ASSERT_TRUE(accepted(folder_.path()));
+  ASSERT_TRUE(source_accepted(folder_.path()));
   constexpr int kRounds = 10000;
   const int successes = accepted_mutations(folder_, "pytorch_model.bin", kRounds, kPickleDictionary);
   EXPECT_GT(successes, kRounds / 200) << "mutations in data and names are no errors";
@@ -113,7 +113,7 @@ TEST_P(PytorchFuzz, MutatedFilesAreReadOrRefused) {
 TEST_P(PytorchFuzz, EveryTruncationIsRefused) {
   for (size_t size = 0; size + 1 < valid_.size(); ++size) {
     std::ofstream(folder_ / "pytorch_model.bin", std::ios::binary) << valid_.substr(0, size);
-    EXPECT_FALSE(accepted(folder_.path())) << size << " of " << valid_.size() << " bytes";
+    EXPECT_FALSE(source_accepted(folder_.path())) << size << " of " << valid_.size() << " bytes";
   }
 }
 
@@ -127,7 +127,7 @@ TEST(ShardsFuzz, MutatedIndexesAreReadOrRefused) {
   write_file(folder / "model.safetensors.index.json",
              R"({"metadata": {"total_size": 12}, "weight_map": {"a": "model-00001-of-00002.safetensors",
                  "b": "model-00002-of-00002.safetensors"}})");
-  ASSERT_TRUE(accepted(folder.path()));
+  ASSERT_TRUE(source_accepted(folder.path()));
   constexpr int kRounds = 5000;
   const int successes = accepted_mutations(folder, "model.safetensors.index.json", kRounds, kIndexDictionary);
   EXPECT_GT(successes, kRounds / 200) << "mutations in metadata and white space are no errors";

@@ -13,32 +13,33 @@
 namespace attune {
 namespace {
 
-const std::vector<std::string> kDictionary = {"null",
-                                              "-1",
-                                              "4294967295",
-                                              "1e308",
-                                              "true",
-                                              "[]",
-                                              "{}",
-                                              "\"\"",
-                                              R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":true})",
-                                              R"({"type":"Metaspace","replacement":"_","prepend_scheme":"first"})",
-                                              R"({"type":"Split","pattern":{"Regex":"(a*)*b"},"behavior":"Isolated"})",
-                                              R"({"type":"Replace","pattern":{"String":""},"content":"xx"})",
-                                              R"({"type":"Strip","content":"a","start":99,"stop":99})",
-                                              R"({"type":"NFKD"},)",
-                                              R"({"type":"UnicodeScripts"},)",
-                                              R"("Regex":"(?<=a)\\p{L}+")",
-                                              "\"SpecialToken\"",
-                                              "\"id\"",
-                                              "\"type_id\":7",
-                                              "\"max_length\":1"};
+const std::vector<std::string> kTokenizerJsonDictionary = {
+    "null",
+    "-1",
+    "4294967295",
+    "1e308",
+    "true",
+    "[]",
+    "{}",
+    "\"\"",
+    R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":true})",
+    R"({"type":"Metaspace","replacement":"_","prepend_scheme":"first"})",
+    R"({"type":"Split","pattern":{"Regex":"(a*)*b"},"behavior":"Isolated"})",
+    R"({"type":"Replace","pattern":{"String":""},"content":"xx"})",
+    R"({"type":"Strip","content":"a","start":99,"stop":99})",
+    R"({"type":"NFKD"},)",
+    R"({"type":"UnicodeScripts"},)",
+    R"("Regex":"(?<=a)\\p{L}+")",
+    "\"SpecialToken\"",
+    "\"id\"",
+    "\"type_id\":7",
+    "\"max_length\":1"};
 
 // The model's vocabulary is most of a file, so most changes are made before it.
 std::string changed(const std::string& file, Random& random) {
   const size_t model = file.find("\"model\"");
-  if (model == std::string::npos || random.below(10) < 3) return mutate(file, kDictionary, random);
-  return mutate(file.substr(0, model), kDictionary, random) + file.substr(model);
+  if (model == std::string::npos || random.below(10) < 3) return mutate(file, kTokenizerJsonDictionary, random);
+  return mutate(file.substr(0, model), kTokenizerJsonDictionary, random) + file.substr(model);
 }
 
 TEST(TokenizerJsonFuzz, MutatedFilesAreReadOrRefused) {

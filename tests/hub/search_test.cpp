@@ -15,7 +15,7 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kNewTokens = 24;  // of expected.json
+constexpr int64_t kMaxNewTokens = 24;  // of expected.json
 
 bool is_encoder_decoder(const std::string& name) {
   return hub_json(name, "config.json").value("is_encoder_decoder", false);
@@ -34,7 +34,7 @@ class HubSearch : public testing::TestWithParam<std::string> {
   BeamSearchOptions options(int64_t beam_size, EarlyStopping early_stopping = EarlyStopping::first) const {
     BeamSearchOptions options{.generation = read_hub_generation(folder_, hub_.hub_config())};
     options.generation.beam_size = beam_size;
-    options.generation.max_length = kNewTokens;
+    options.generation.max_length = kMaxNewTokens;
     options.generation.early_stopping = early_stopping;
     return options;
   }
@@ -56,7 +56,7 @@ class HubSearch : public testing::TestWithParam<std::string> {
     const auto vocab = static_cast<size_t>(model_.config().target_vocab);
     double sum = 0;
     for (size_t i = 1; i < tokens.size(); ++i) {
-      const bool forced = i == static_cast<size_t>(kNewTokens) && tokens[i] == g.forced_last_token;
+      const bool forced = i == static_cast<size_t>(kMaxNewTokens) && tokens[i] == g.forced_last_token;
       if (forced) continue;
       const float* const row = logs.data() + (i - 1) * vocab;
       double left_out = 0;

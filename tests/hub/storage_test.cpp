@@ -21,7 +21,7 @@
 namespace attune {
 namespace {
 
-const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 41}, {17, 3}};
+const std::vector<std::vector<int32_t>> kStoredTexts = {{5, 9, 33, 7, 2, 41}, {17, 3}};
 
 // How many numbers a module has of each sort.
 class Storage final : public Visitor {
@@ -66,7 +66,9 @@ INSTANTIATE_TEST_SUITE_P(Folder, HubStorage, testing::ValuesIn(hub_model_names()
 TEST_P(HubStorage, Bfloat16StaysBfloat16AndIsThereOnce) {
   const std::unique_ptr<Module> wide = hub_->load(LoadedWeights::mapped), narrow = hub_->load(LoadedWeights::panels),
                                 stored = hub_->load(LoadedWeights::stored);
-  EXPECT_LT(relative_difference(model_outputs(*narrow, packed(kTexts)), model_outputs(*wide, packed(kTexts))), 2e-6);
+  EXPECT_LT(
+      relative_difference(model_outputs(*narrow, packed(kStoredTexts)), model_outputs(*wide, packed(kStoredTexts))),
+      2e-6);
   const Storage of_panels(*narrow), of_tensors(*stored);
   EXPECT_GT(of_panels.bfloat16, 0);
   EXPECT_EQ(of_panels.in_both, 0);
@@ -86,7 +88,8 @@ TEST_P(HubStorage, Bfloat16StaysBfloat16OnOtherDevices) {
     expect_products_adjacent(*narrow, hub_->config());
     for (const ProductPrecision precision : {ProductPrecision::bfloat16, ProductPrecision::float32}) {
       const ProductPrecisionScope scope(precision);
-      EXPECT_EQ(model_outputs(*narrow, packed(kTexts)), model_outputs(*wide, packed(kTexts))) << enum_name(precision);
+      EXPECT_EQ(model_outputs(*narrow, packed(kStoredTexts)), model_outputs(*wide, packed(kStoredTexts)))
+          << enum_name(precision);
     }
   }
 }
@@ -132,9 +135,9 @@ TEST_P(HubStorage, Bfloat16ActivationsAreNear) {
     GTEST_SKIP() << "a state that is rounded may choose other experts";
   const std::unique_ptr<Module> wide = hub.load(LoadedWeights::mapped),
                                 narrow = hub.load(LoadedWeights::bfloat16_panels);
-  const std::vector<float> expected = model_outputs(*wide, packed(kTexts));
+  const std::vector<float> expected = model_outputs(*wide, packed(kStoredTexts));
   const ProductPrecisionScope bfloat16(ProductPrecision::bfloat16);
-  const double difference = relative_difference(model_outputs(*narrow, packed(kTexts)), expected);
+  const double difference = relative_difference(model_outputs(*narrow, packed(kStoredTexts)), expected);
   EXPECT_GT(difference, 0);
   EXPECT_LT(difference, 0.1);
 }

@@ -48,10 +48,10 @@ TEST(MatmulKernel, IsTheSameOnEveryDevice) {
 struct Sizes {
   int64_t m, n, k;
 };
-// One piece; odd numbers; several pieces of rows; several of rows and of columns, the last ones smaller; many terms; a
-// large vocabulary.
+// One piece; odd numbers; several pieces of rows; several of rows and of columns, the last ones smaller; many terms;
+// many rows and terms; a large vocabulary.
 constexpr Sizes kSizes[] = {{40, 30, 20},    {33, 17, 31},    {300, 200, 50}, {1100, 430, 40},
-                            {90, 100, 4100}, {530, 520, 520}, {3, 16390, 7}};
+                            {90, 100, 4100}, {530, 130, 520}, {3, 16390, 7}};
 
 // Of numbers that are rounded to `rounded` before.
 Tensor product(DType in, DType out, const Sizes& s, const MatmulForm& form, DType rounded = DType::f64) {
