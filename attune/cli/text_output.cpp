@@ -1,5 +1,6 @@
 #include "attune/cli/text_output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,13 +17,6 @@ namespace attune::cli {
 namespace {
 
 constexpr size_t buffer_bytes = size_t{1} << 16;
-
-void write_to_standard_output(std::string_view text) {
-  const int error = write_to_stream(STDOUT_FILENO, text);
-  if (error == EPIPE) throw ReaderGone();
-  if (error == ECANCELED) throw Interrupted();
-  if (error != 0) fail<FileError>("cannot write standard output: {}", std::strerror(error));
-}
 
 // The bytes of a control character of UTF-8 at the beginning of `text`, and it: U+0000 to U+001F, U+007F to U+009F.
 // With `marks` also those that end a line or turn the direction of a text: U+2028 to U+202E, U+2066 to U+2069. {0, 0}:
@@ -63,11 +57,17 @@ std::string escaped(std::string_view text, std::string_view kept, bool marks) {
 
 }  // namespace
 
-TextOutput::TextOutput(const std::filesystem::path& file) {
+TextOutput::TextOutput(const std::filesystem::path& file) : path_(file) {
   if (file.empty()) return;
   if (const std::string_view stream = standard_stream(file); !stream.empty())
     fail<FileError>("{}: is {}: leave out the option that names it", file.string(), stream);
-  file_ = std::make_unique<AtomicFile>(file);
+  std::error_code ignored;
+  if (!std::filesystem::is_fifo(file, ignored)) {
+    file_ = std::make_unique<AtomicFile>(file);
+    return;
+  }
+  pipe_ = Descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC));  // waits until somebody reads it
+  if (!pipe_.is_open()) fail<FileError>("cannot write {}: {}", file.string(), std::strerror(errno));
 }
 
 void TextOutput::write(std::string_view text) {
@@ -79,11 +79,12 @@ void TextOutput::write(std::string_view text) {
 }
 
 void TextOutput::hand_over(std::string_view text) {
-  if (file_ != nullptr) {
-    file_->write(text);
-  } else {
-    write_to_standard_output(text);
-  }
+  if (file_ != nullptr) return file_->write(text);
+  const int error = write_to_stream(pipe_.is_open() ? pipe_.get() : STDOUT_FILENO, text);
+  if (error == EPIPE && !pipe_.is_open()) throw ReaderGone();
+  if (error == ECANCELED) throw Interrupted();
+  if (error != 0)
+    fail<FileError>("cannot write {}: {}", pipe_.is_open() ? path_.string() : "standard output", std::strerror(error));
 }
 
 void TextOutput::line(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/base/descriptor.h"
 #include "attune/base/file.h"
 
 namespace attune::cli {
@@ -14,13 +15,14 @@ namespace attune::cli {
 /// Thrown when the reader of standard output has gone: the command ends without a message.
 struct ReaderGone {};
 
-/// Standard output, or a file that is replaced whole or not at all. Standard output gets whole lines at once, so that
-/// the output of a killed program ends with a whole line. Every function throws FileError when the text cannot be
-/// written, ReaderGone when nobody reads the pipe any more, and Interrupted when a stop was asked for while standard
-/// output waits for its reader.
+/// Standard output, a named pipe, or a file that is replaced whole or not at all. The first two get whole lines at
+/// once, so that the output of a killed program ends with a whole line. Every function throws FileError when the text
+/// cannot be written, ReaderGone when nobody reads standard output any more, and Interrupted when a stop was asked for
+/// while the output waits for its reader.
 class TextOutput {
  public:
-  /// An empty path: standard output. Throws FileError for a path that leads to standard output or standard error.
+  /// An empty path: standard output. A pipe waits here for its reader. Throws FileError for a path that leads to
+  /// standard output or standard error.
   explicit TextOutput(const std::filesystem::path& file = {});
 
   void write(std::string_view text);
@@ -31,7 +33,9 @@ class TextOutput {
  private:
   void hand_over(std::string_view text);
   std::string buffer_;
-  std::unique_ptr<AtomicFile> file_;  // null: standard output
+  std::filesystem::path path_;
+  Descriptor pipe_;
+  std::unique_ptr<AtomicFile> file_;  // without pipe and file: standard output
 };
 
 /// Throws ConfigError where the file `output`, which a command replaces, is one of its `inputs`, or the file that

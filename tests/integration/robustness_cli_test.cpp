@@ -1,9 +1,11 @@
 // What docs/robustness.md promises of the program: bad rows are named, nothing in a model commands a terminal, options
 // mean what they say, work is bounded.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cmath>
@@ -12,6 +14,7 @@
 #include <limits>
 #include <thread>
 
+#include "attune/base/descriptor.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/models/decoder_lm.h"
@@ -296,6 +299,21 @@ TEST_F(RobustnessCli, SigtermEndsAProgramWhoseOutputNobodyReads) {
   RunningCommand running(attune_command({"generate", (folder_ / "lm").string(), "--prompt", "a", "--slide",
                                          "--max-tokens", "16000000", "--threads", "1"}),
                          options);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  running.send(SIGTERM);
+  EXPECT_TRUE(running.ends_within(std::chrono::seconds(60)));
+  EXPECT_EQ(running.wait().status, 128 + SIGTERM);
+}
+
+TEST_F(RobustnessCli, SigtermEndsAProgramWhosePipeNobodyReads) {
+  write_small_classifier(folder_ / "topics");
+  std::string text;
+  for (int line = 0; line < 1000000; ++line) text += "A dog.\n";
+  const std::string input = file("in", text), pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  RunningCommand running(
+      attune_command({"classify", (folder_ / "topics").string(), "--file", input, "--output", pipe}));
   std::this_thread::sleep_for(std::chrono::seconds(2));
   running.send(SIGTERM);
   EXPECT_TRUE(running.ends_within(std::chrono::seconds(60)));
