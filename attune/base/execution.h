@@ -10,8 +10,8 @@
 namespace [[gnu::visibility("default")]] attune {
 
 class Profile;
-struct Bfloat16Copies;  // of parameters, see ops/precision.h
-class AdapterRows;      // see nn/adapter_rows.h
+struct Bfloat16Copies;  // of parameters, see ops/linear/precision.h
+class AdapterRows;      // see nn/adapters/adapter_rows.h
 
 /// The type of the inputs of matrix products with parameters in float32 or bfloat16.
 enum class ProductPrecision { float32, bfloat16 };

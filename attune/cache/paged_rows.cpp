@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
-#include "attune/kernels/page_rows.h"
+#include "attune/kernels/attention/page_rows.h"
 #include "attune/tensor/dispatch.h"
 
 namespace attune {

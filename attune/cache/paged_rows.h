@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "attune/kernels/pages.h"
+#include "attune/kernels/attention/pages.h"
 #include "attune/tensor/tensor.h"
 
 namespace [[gnu::visibility("default")]] attune {

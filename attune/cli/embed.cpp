@@ -9,14 +9,14 @@
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
-#include "attune/cli/device_option.h"
 #include "attune/cli/line_progress.h"
-#include "attune/cli/model_argument.h"
-#include "attune/cli/precision_option.h"
+#include "attune/cli/options/device_option.h"
+#include "attune/cli/options/model_argument.h"
+#include "attune/cli/options/precision_option.h"
+#include "attune/cli/options/threads_option.h"
 #include "attune/cli/skipped_lines.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/cli/threads_option.h"
 #include "attune/inference/embedder.h"
 
 namespace attune::cli {

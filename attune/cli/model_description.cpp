@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "attune/base/json_fields.h"
-#include "attune/cli/pattern_options.h"
+#include "attune/cli/options/pattern_options.h"
 #include "attune/cli/text_output.h"
 #include "attune/models/kinds/layers_text.h"
 #include "attune/models/settings.h"

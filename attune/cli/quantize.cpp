@@ -5,9 +5,9 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/line_progress.h"
-#include "attune/cli/model_argument.h"
+#include "attune/cli/options/model_argument.h"
+#include "attune/cli/options/threads_option.h"
 #include "attune/cli/text_output.h"
-#include "attune/cli/threads_option.h"
 
 namespace attune::cli {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "attune/base/process_memory.h"
 #include "attune/cli/command.h"
-#include "attune/cli/device_option.h"
-#include "attune/cli/precision_option.h"
+#include "attune/cli/options/device_option.h"
+#include "attune/cli/options/precision_option.h"
 #include "attune/cli/standard_stream.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"

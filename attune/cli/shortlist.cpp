@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include "attune/base/check.h"
 #include "attune/cli/command.h"
-#include "attune/cli/model_argument.h"
+#include "attune/cli/options/model_argument.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/lexicon.h"
 #include "attune/hub/open_folder.h"

@@ -11,7 +11,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
-#include "attune/cli/device_option.h"
+#include "attune/cli/options/device_option.h"
 #include "attune/cli/ranks.h"
 #include "attune/cli/standard_stream.h"
 #include "attune/cli/terminal.h"

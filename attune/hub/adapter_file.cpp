@@ -5,7 +5,7 @@
 #include "attune/base/fail.h"
 #include "attune/hub/adapter_folder.h"
 #include "attune/io/json_file.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 
 namespace attune {
 

@@ -19,7 +19,7 @@
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/encoder_classifier.h"
-#include "attune/nn/adapters.h"
+#include "attune/nn/adapters/adapters.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {

@@ -10,7 +10,7 @@
 #include "attune/hub/adapter_folders.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
-#include "attune/nn/lora_config.h"
+#include "attune/nn/adapters/lora_config.h"
 #include "attune/nn/module.h"
 
 namespace attune {

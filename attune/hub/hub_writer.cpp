@@ -12,7 +12,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/parameter_file.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 
 namespace attune {
 namespace {

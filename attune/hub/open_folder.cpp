@@ -11,7 +11,7 @@
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
 #include "attune/io/gguf.h"
-#include "attune/nn/adapters.h"
+#include "attune/nn/adapters/adapters.h"
 #include "attune/nn/make_panels.h"
 #include "attune/text/limited_tokenizer.h"
 #include "attune/text/tokenizer_files.h"

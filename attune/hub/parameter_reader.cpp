@@ -5,7 +5,7 @@
 
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/parameter_uses.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {

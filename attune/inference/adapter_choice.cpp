@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "attune/base/fail.h"
-#include "attune/nn/adapter_rows.h"
+#include "attune/nn/adapters/adapter_rows.h"
 
 namespace attune {
 

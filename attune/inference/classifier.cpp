@@ -12,7 +12,7 @@
 #include "attune/inference/batches.h"
 #include "attune/inference/place_model.h"
 #include "attune/inference/text_limits.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/encoder_text.h"
 

@@ -13,7 +13,7 @@
 #include "attune/inference/text_limits.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/encoder_text.h"
 #include "attune/text/unicode.h"

@@ -12,7 +12,7 @@
 #include "attune/inference/embedder.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
-#include "attune/ops/precision_choice.h"
+#include "attune/ops/linear/precision_choice.h"
 
 namespace attune {
 

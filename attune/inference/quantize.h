@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "attune/ops/panel_weight.h"
+#include "attune/ops/linear/panel_weight.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

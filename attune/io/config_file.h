@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "attune/models/config.h"
-#include "attune/ops/panel_weight.h"
+#include "attune/ops/linear/panel_weight.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "attune/nn/module.h"
-#include "attune/ops/panel_weight.h"
+#include "attune/ops/linear/panel_weight.h"
 
 namespace attune {
 

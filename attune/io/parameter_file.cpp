@@ -5,7 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/io/json_file.h"
-#include "attune/nn/adapters.h"
+#include "attune/nn/adapters/adapters.h"
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/make_panels.h"
 

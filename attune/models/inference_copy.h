@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "attune/kernels/panels.h"
+#include "attune/kernels/gemm/panels.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"

@@ -6,10 +6,10 @@
 
 #include "attune/models/config.h"
 #include "attune/models/packed_tokens.h"
+#include "attune/nn/attention/mask.h"
 #include "attune/nn/decoder.h"
 #include "attune/nn/embeddings.h"
 #include "attune/nn/encoder.h"
-#include "attune/nn/mask.h"
 #include "attune/nn/projection_layer.h"
 
 namespace [[gnu::visibility("default")]] attune {

@@ -6,9 +6,9 @@
 
 #include "attune/base/execution.h"
 #include "attune/base/fail.h"
+#include "attune/ops/attention/mean_over_heads.h"
 #include "attune/ops/gather.h"
-#include "attune/ops/mean_over_heads.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 
 namespace attune {
 

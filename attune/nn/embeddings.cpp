@@ -1,6 +1,6 @@
 #include "attune/nn/embeddings.h"
 
-#include "attune/nn/attention.h"
+#include "attune/nn/attention/attention.h"
 #include "attune/ops/residual.h"
 
 namespace attune {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "attune/nn/attention.h"
+#include "attune/nn/attention/attention.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/feed_forward.h"
 #include "attune/nn/layer_options.h"

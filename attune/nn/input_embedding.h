@@ -3,7 +3,7 @@
 #include "attune/nn/module.h"
 #include "attune/nn/new_parameter.h"
 #include "attune/ops/embedding.h"
-#include "attune/ops/panel_weight.h"
+#include "attune/ops/linear/panel_weight.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

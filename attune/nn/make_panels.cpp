@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "attune/base/fail.h"
-#include "attune/nn/adapters.h"
+#include "attune/nn/adapters/adapters.h"
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/parameter_uses.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 
 namespace attune {
 namespace {

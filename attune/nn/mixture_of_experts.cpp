@@ -11,7 +11,7 @@
 #include "attune/ops/balance_loss.h"
 #include "attune/ops/expert_rows.h"
 #include "attune/ops/gated_activation.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/ops/residual.h"
 #include "attune/ops/routing.h"
 #include "attune/ops/sigmoid.h"

@@ -11,7 +11,7 @@
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
-#include "attune/ops/panel_weight.h"
+#include "attune/ops/linear/panel_weight.h"
 
 namespace attune {
 namespace {

@@ -6,7 +6,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-class PanelWeight;  // attune/ops/panel_weight.h
+class PanelWeight;  // attune/ops/linear/panel_weight.h
 
 /// How a parameter is read. This decides how it may be stored for inference.
 enum class ParameterUse {

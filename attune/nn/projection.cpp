@@ -6,14 +6,14 @@
 #include "attune/base/fail.h"
 #include "attune/nn/new_parameter.h"
 #include "attune/ops/activation.h"
-#include "attune/ops/concat_heads.h"
+#include "attune/ops/attention/concat_heads.h"
 #include "attune/ops/gather.h"
-#include "attune/ops/linear_columns.h"
-#include "attune/ops/panel_linear.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/linear_columns.h"
+#include "attune/ops/linear/panel_linear.h"
+#include "attune/ops/linear/precision.h"
+#include "attune/ops/linear/segment_linear.h"
 #include "attune/ops/residual.h"
 #include "attune/ops/scale.h"
-#include "attune/ops/segment_linear.h"
 
 namespace attune {
 namespace {

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "attune/nn/adapter.h"
+#include "attune/nn/adapters/adapter.h"
 #include "attune/nn/module.h"
 #include "attune/ops/cross_entropy.h"
-#include "attune/ops/linear.h"
+#include "attune/ops/linear/linear.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attune/ops/dropout.h"
-#include "attune/ops/panel_weight.h"
+#include "attune/ops/linear/panel_weight.h"
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 

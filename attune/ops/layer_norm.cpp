@@ -6,7 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/layer_norm.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/ops/rows.h"
 #include "attune/tensor/dispatch.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attune/serve/openapi_interfaces.h"
-#include "attune/serve/routes.h"
+#include "attune/serve/routes/routes.h"
 
 namespace attune::serve {
 namespace {

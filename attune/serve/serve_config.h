@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attune/hub/adapter_folders.h"
-#include "attune/ops/precision_choice.h"
+#include "attune/ops/linear/precision_choice.h"
 #include "attune/serve/http/http_server.h"
 #include "attune/tensor/device.h"
 

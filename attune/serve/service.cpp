@@ -9,7 +9,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/origin.h"
-#include "attune/serve/routes.h"
+#include "attune/serve/routes/routes.h"
 
 namespace attune::serve {
 namespace {

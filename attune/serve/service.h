@@ -10,7 +10,7 @@
 #include "attune/serve/fair_tasks.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/model_registry.h"
-#include "attune/serve/request_fields.h"
+#include "attune/serve/routes/request_fields.h"
 #include "attune/serve/serve_config.h"
 #include "attune/serve/service_metrics.h"
 #include "attune/serve/task_pool.h"

@@ -7,7 +7,7 @@
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 #include "attune/tensor/cuda_device.h"
 #include "attune/tensor/device.h"
 #include "attune/tensor/device_error.h"

@@ -13,8 +13,8 @@
 #include "attune/models/config.h"
 #include "attune/models/generation_config.h"
 #include "attune/models/sampling_config.h"
-#include "attune/nn/lora_config.h"
-#include "attune/ops/precision_choice.h"
+#include "attune/nn/adapters/lora_config.h"
+#include "attune/ops/linear/precision_choice.h"
 #include "attune/optim/config.h"
 #include "attune/text/text_unit.h"
 

@@ -8,7 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/data/prompts.h"
 #include "attune/data/text_stream.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/text/text_file.h"
 #include "attune/train/evaluate.h"
 

@@ -8,7 +8,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/glob.h"
-#include "attune/nn/adapters.h"
+#include "attune/nn/adapters/adapters.h"
 
 namespace attune {
 namespace {

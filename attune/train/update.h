@@ -6,7 +6,7 @@
 #include <span>
 
 #include "attune/ops/cross_entropy.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/optim/adam.h"
 
 namespace attune {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "attune/base/fail.h"
-#include "attune/ops/precision_choice.h"
+#include "attune/ops/linear/precision_choice.h"
 #include "attune/tensor/device.h"
 
 namespace attune::python {

@@ -8,7 +8,7 @@
 #include "attune/inference/export.h"
 #include "attune/inference/quantize.h"
 #include "attune/io/toml_config.h"
-#include "attune/ops/panel_weight.h"
+#include "attune/ops/linear/panel_weight.h"
 #include "attune/tensor/device_error.h"
 #include "attune/train/config/automatic_config.h"
 #include "attune/train/config/config_fields.h"

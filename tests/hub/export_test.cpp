@@ -10,7 +10,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/models/presets.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/hub/exported_model.h"
 #include "tests/hub/hub_model.h"

@@ -11,7 +11,7 @@
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/text/tokenizer.h"
 #include "attune/train/config.h"
 #include "tests/integration/cli_fixture.h"

@@ -11,7 +11,7 @@
 #include "attune/models/transformer.h"
 #include "attune/nn/make_panels.h"
 #include "attune/nn/new_parameter.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 

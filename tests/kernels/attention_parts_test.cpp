@@ -1,4 +1,4 @@
-#include "attune/kernels/cpu/attention_parts.h"
+#include "attune/kernels/cpu/attention/attention_parts.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "attune/kernels/attention_plan.h"
+#include "attune/kernels/attention/attention_plan.h"
 #include "attune/ops/sequences.h"
 #include "tests/support/gradient_check.h"
 

@@ -1,9 +1,9 @@
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 
 #include <gtest/gtest.h>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/column_sums.h"
+#include "attune/kernels/gemm/column_sums.h"
 #include "attune/tensor/dispatch.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 #include "attune/tensor/tensor.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"

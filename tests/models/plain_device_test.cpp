@@ -14,7 +14,7 @@
 #include "attune/nn/dropout.h"
 #include "attune/nn/make_panels.h"
 #include "attune/nn/parameter_uses.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
 #include "tests/models/every_choice.h"

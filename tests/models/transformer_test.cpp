@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "attune/autograd/graph.h"
-#include "attune/nn/multi_head_attention.h"
-#include "attune/nn/multi_head_latent_attention.h"
+#include "attune/nn/attention/multi_head_attention.h"
+#include "attune/nn/attention/multi_head_latent_attention.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 

@@ -14,7 +14,7 @@
 #include "attune/models/inference_copy.h"
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/feed_forward.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/tensor/buffer.h"
 #include "attune/tensor/host_view.h"
 #include "tests/inference/random_model.h"

@@ -10,7 +10,7 @@
 #include "attune/nn/make_panels.h"
 #include "attune/ops/activation.h"
 #include "attune/ops/gated_activation.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/ops/routing.h"
 #include "attune/ops/sigmoid.h"
 #include "attune/ops/softmax.h"

@@ -8,7 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/kernels/activation.h"
-#include "attune/kernels/column_sums.h"
+#include "attune/kernels/gemm/column_sums.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"

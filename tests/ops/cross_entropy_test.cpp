@@ -8,7 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/kernels/cross_entropy.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 #include "attune/tensor/dispatch.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"

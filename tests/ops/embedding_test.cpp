@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "attune/autograd/graph.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"

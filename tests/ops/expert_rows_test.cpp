@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"

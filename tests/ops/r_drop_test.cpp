@@ -7,8 +7,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/ops/cross_entropy.h"
-#include "attune/ops/linear.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/linear.h"
+#include "attune/ops/linear/precision.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"

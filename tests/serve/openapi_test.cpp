@@ -10,7 +10,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/models/generation_config.h"
 #include "attune/serve/openapi_interfaces.h"
-#include "attune/serve/routes.h"
+#include "attune/serve/routes/routes.h"
 
 namespace attune::serve {
 namespace {

@@ -12,7 +12,7 @@
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/io/text_style_file.h"
-#include "attune/serve/routes.h"
+#include "attune/serve/routes/routes.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/errors.h"
 

@@ -4,7 +4,7 @@
 
 #include "attune/hub/adapter_folder.h"
 #include "attune/hub/open_folder.h"
-#include "attune/nn/adapters.h"
+#include "attune/nn/adapters/adapters.h"
 
 namespace attune {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "attune/autograd/graph.h"
-#include "attune/ops/linear.h"
+#include "attune/ops/linear/linear.h"
 #include "attune/tensor/host_view.h"
 #include "attune/train/data_parallel.h"
 #include "attune/train/update.h"

@@ -5,7 +5,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/random.h"
 #include "attune/models/build.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/config.h"
 #include "tests/support/gradient_check.h"

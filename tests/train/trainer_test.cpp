@@ -9,7 +9,7 @@
 
 #include "attune/inference/translator.h"
 #include "attune/kernels/cpu/gemm/onednn_matmul.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 #include "tests/support/errors.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/run_command.h"

@@ -14,12 +14,12 @@
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/line_chart.h"
-#include "attune/cli/pattern_options.h"
-#include "attune/cli/threads_option.h"
-#include "attune/kernels/attention_plan.h"
+#include "attune/cli/options/pattern_options.h"
+#include "attune/cli/options/threads_option.h"
+#include "attune/kernels/attention/attention_plan.h"
 #include "attune/models/config.h"
 #include "attune/nn/module.h"
-#include "attune/ops/attention.h"
+#include "attune/ops/attention/attention.h"
 
 namespace attune::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
-#include "attune/cli/device_option.h"
+#include "attune/cli/options/device_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/train/batch_loss.h"
 

@@ -12,10 +12,10 @@
 #include "attune/base/parallel.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/command.h"
-#include "attune/cli/threads_option.h"
+#include "attune/cli/options/threads_option.h"
 #include "attune/nn/module.h"
-#include "attune/ops/linear.h"
-#include "attune/ops/panel_linear.h"
+#include "attune/ops/linear/linear.h"
+#include "attune/ops/linear/panel_linear.h"
 
 namespace attune::cli {
 namespace {

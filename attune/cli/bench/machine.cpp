@@ -7,7 +7,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
-#include "attune/cli/threads_option.h"
+#include "attune/cli/options/threads_option.h"
 #include "attune/kernels/machine_peak.h"
 #include "attune/kernels/memory_bandwidth.h"
 

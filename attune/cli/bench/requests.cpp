@@ -15,7 +15,7 @@
 #include "attune/cli/bench/median.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
-#include "attune/cli/threads_option.h"
+#include "attune/cli/options/threads_option.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/nn/make_panels.h"

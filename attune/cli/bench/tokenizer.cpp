@@ -12,7 +12,7 @@
 #include "attune/cli/bench/median.h"
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
-#include "attune/cli/threads_option.h"
+#include "attune/cli/options/threads_option.h"
 #include "attune/text/text_file.h"
 #include "attune/text/tokenizer.h"
 

@@ -6,7 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
-#include "attune/cli/model_argument.h"
+#include "attune/cli/options/model_argument.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {

@@ -7,7 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
-#include "attune/cli/pattern_options.h"
+#include "attune/cli/options/pattern_options.h"
 
 namespace attune::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include "attune/cli/draw/heat_maps.h"
 #include "attune/cli/draw/line_chart.h"
 #include "attune/nn/positional_encoding.h"
-#include "attune/ops/attention.h"
-#include "attune/ops/rotary.h"
+#include "attune/ops/attention/attention.h"
+#include "attune/ops/attention/rotary.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "attune/nn/query_groups.h"
+#include "attune/nn/attention/query_groups.h"
 
 namespace attune {
 namespace {

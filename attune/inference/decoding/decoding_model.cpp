@@ -6,7 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/transformer.h"
-#include "attune/nn/adapter_rows.h"
+#include "attune/nn/adapters/adapter_rows.h"
 #include "attune/ops/gather.h"
 
 namespace attune {

@@ -17,7 +17,7 @@
 #include "attune/inference/decoding/decoding_model.h"
 #include "attune/inference/decoding/finish_reason.h"
 #include "attune/models/sampling_config.h"
-#include "attune/nn/adapter_rows.h"
+#include "attune/nn/adapters/adapter_rows.h"
 
 namespace attune {
 

@@ -12,7 +12,7 @@
 #include "attune/base/process_memory.h"
 #include "attune/inference/decoding/active_request.h"
 #include "attune/inference/decoding/decoding_lane.h"
-#include "attune/ops/precision.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/tensor/cuda_memory.h"
 
 namespace attune {

@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/cpu/column_sums.h"
 #include "attune/kernels/cpu/dropout_inl.h"
+#include "attune/kernels/cpu/gemm/column_sums.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/layer_norm.h"

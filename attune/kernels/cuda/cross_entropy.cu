@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "attune/kernels/cuda/column_sums.h"
 #include "attune/kernels/cuda/fours.h"
+#include "attune/kernels/cuda/gemm/column_sums.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 

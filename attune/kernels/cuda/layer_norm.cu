@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "attune/kernels/cuda/column_sums.h"
 #include "attune/kernels/cuda/dropout_bits.h"
 #include "attune/kernels/cuda/fours.h"
+#include "attune/kernels/cuda/gemm/column_sums.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"

@@ -1,11 +1,11 @@
-#include "attune/kernels/attention.h"
+#include "attune/kernels/attention/attention.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
-#include "attune/kernels/attention_plan.h"
+#include "attune/kernels/attention/attention_plan.h"
 #include "attune/kernels/plain/head_of.h"
 
 namespace attune {

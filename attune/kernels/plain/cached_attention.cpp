@@ -1,4 +1,4 @@
-#include "attune/kernels/cached_attention.h"
+#include "attune/kernels/attention/cached_attention.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "attune/kernels/column_sums.h"
+#include "attune/kernels/gemm/column_sums.h"
 
 #include "attune/kernels/rows.h"
 

@@ -1,4 +1,4 @@
-#include "attune/kernels/concat_heads.h"
+#include "attune/kernels/attention/concat_heads.h"
 
 namespace attune {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attune/kernels/head_columns.h"
+#include "attune/kernels/attention/head_columns.h"
 
 namespace attune::plain {
 

@@ -1,4 +1,4 @@
-#include "attune/kernels/linear_columns.h"
+#include "attune/kernels/gemm/linear_columns.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "attune/kernels/linear_gradient.h"
+#include "attune/kernels/gemm/linear_gradient.h"
 
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/plain/activation_functions.h"

@@ -1,4 +1,4 @@
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/plain/activation_functions.h"

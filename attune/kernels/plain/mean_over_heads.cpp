@@ -1,4 +1,4 @@
-#include "attune/kernels/mean_over_heads.h"
+#include "attune/kernels/attention/mean_over_heads.h"
 
 namespace attune {
 

@@ -1,4 +1,4 @@
-#include "attune/kernels/page_rows.h"
+#include "attune/kernels/attention/page_rows.h"
 
 #include "attune/kernels/for_dtype.h"
 

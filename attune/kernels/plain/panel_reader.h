@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attune/kernels/panel_weight.h"
+#include "attune/kernels/gemm/panel_weight.h"
 
 namespace attune::plain {
 

@@ -1,12 +1,12 @@
-#include "attune/kernels/panel_weight.h"
+#include "attune/kernels/gemm/panel_weight.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "attune/kernels/for_dtype.h"
+#include "attune/kernels/gemm/quantise.h"
 #include "attune/kernels/plain/panel_reader.h"
-#include "attune/kernels/quantise.h"
 
 namespace attune {
 namespace {

@@ -1,4 +1,4 @@
-#include "attune/kernels/per_head_matmul.h"
+#include "attune/kernels/gemm/per_head_matmul.h"
 
 namespace attune {
 namespace {

@@ -1,4 +1,4 @@
-#include "attune/kernels/rotary.h"
+#include "attune/kernels/attention/rotary.h"
 
 #include <cmath>
 

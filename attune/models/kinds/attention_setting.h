@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "attune/nn/attention.h"
+#include "attune/nn/attention/attention.h"
 #include "attune/nn/layer_norm.h"
 
 namespace attune {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "attune/base/fields.h"
-#include "attune/kernels/attention_pattern.h"
+#include "attune/kernels/attention/attention_pattern.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

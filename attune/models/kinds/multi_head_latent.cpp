@@ -6,7 +6,7 @@
 
 #include "attune/base/check.h"
 #include "attune/models/kinds/attention_setting.h"
-#include "attune/nn/multi_head_latent_attention.h"
+#include "attune/nn/attention/multi_head_latent_attention.h"
 
 namespace attune {
 

@@ -9,7 +9,7 @@
 
 #include "attune/base/fields.h"
 #include "attune/nn/sinusoid_options.h"
-#include "attune/ops/rotary.h"
+#include "attune/ops/attention/rotary.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

@@ -8,7 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/data/labelled_corpus.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 #include "attune/text/text_file.h"
 #include "attune/text/text_style.h"
 #include "attune/text/unicode.h"

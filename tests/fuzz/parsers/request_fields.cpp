@@ -1,6 +1,6 @@
 // The body of a request, as JSON or as a form (the first byte), whose fields are asked for in every way.
 
-#include "attune/serve/request_fields.h"
+#include "attune/serve/routes/request_fields.h"
 #include "attune/text/text_file.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

@@ -4,7 +4,7 @@
 #include <semaphore>
 
 #include "attune/base/file.h"
-#include "attune/serve/routes.h"
+#include "attune/serve/routes/routes.h"
 #include "attune/serve/service.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 #include "tests/support/small_model.h"

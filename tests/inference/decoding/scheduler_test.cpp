@@ -10,7 +10,7 @@
 #include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
 #include "attune/inference/decoding/decoding_strategy.h"
-#include "attune/nn/query_groups.h"
+#include "attune/nn/attention/query_groups.h"
 #include "tests/inference/decoding/counting_model.h"
 #include "tests/inference/decoding/scheduler_models.h"
 #include "tests/support/errors.h"

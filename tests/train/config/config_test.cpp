@@ -1,6 +1,6 @@
 #include "attune/train/config.h"
 #include "attune/base/json_fields.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@
 #include "attune/kernels/cpu/activation_rows.h"
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/kernels/cpu/gemm/bfloat16_tiles_inl.h"
-#include "attune/kernels/panels.h"
+#include "attune/kernels/gemm/panels.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune::cpu {

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "attune/kernels/cpu/gemm/bfloat16_tiles_inl.h"
-#include "attune/kernels/panels.h"
+#include "attune/kernels/gemm/panels.h"
 
 namespace attune::cpu {
 namespace {

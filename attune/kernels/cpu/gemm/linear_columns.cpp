@@ -1,11 +1,11 @@
-#include "attune/kernels/linear_columns.h"
+#include "attune/kernels/gemm/linear_columns.h"
 
 #include <algorithm>
 #include <array>
 #include <type_traits>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/cpu/column_groups.h"
+#include "attune/kernels/cpu/gemm/column_groups.h"
 #include "attune/kernels/cpu/gemm/panel_block.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/tensor/buffer.h"

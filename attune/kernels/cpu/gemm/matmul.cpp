@@ -13,7 +13,7 @@
 #include "attune/kernels/cpu/gemm/panel_matmul.h"
 #include "attune/kernels/cpu/vector_width.h"
 #include "attune/kernels/for_dtype.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 #include "attune/kernels/rows.h"
 #include "attune/tensor/buffer.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "attune/kernels/panel_weight.h"
+#include "attune/kernels/gemm/panel_weight.h"
 
 namespace attune::cpu {
 

@@ -5,11 +5,11 @@
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/activation_rows.h"
 #include "attune/kernels/cpu/bfloat16.h"
-#include "attune/kernels/cpu/column_groups.h"
+#include "attune/kernels/cpu/gemm/column_groups.h"
 #include "attune/kernels/cpu/gemm/panel_block.h"
 #include "attune/kernels/cpu/gemm/panel_linear_bfloat16.h"
 #include "attune/kernels/for_dtype.h"
-#include "attune/kernels/panel_linear.h"
+#include "attune/kernels/gemm/panel_linear.h"
 #include "attune/kernels/rows.h"
 #include "attune/tensor/buffer.h"
 

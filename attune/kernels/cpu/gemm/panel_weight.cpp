@@ -7,8 +7,8 @@
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/gemm/panel_data.h"
 #include "attune/kernels/for_dtype.h"
-#include "attune/kernels/panel_weight.h"
-#include "attune/kernels/quantise.h"
+#include "attune/kernels/gemm/panel_weight.h"
+#include "attune/kernels/gemm/quantise.h"
 
 namespace attune {
 namespace {

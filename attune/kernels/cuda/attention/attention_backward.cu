@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "attune/kernels/attention.h"
+#include "attune/kernels/attention/attention.h"
 #include "attune/kernels/cuda/attention/attention_gradients.h"
 #include "attune/kernels/cuda/attention/attention_tables.h"
 #include "attune/kernels/cuda/fours.h"

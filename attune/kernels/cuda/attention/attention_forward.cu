@@ -1,7 +1,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "attune/kernels/attention.h"
+#include "attune/kernels/attention/attention.h"
 #include "attune/kernels/cuda/attention/attention_block.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Which pairs of queries and keys a pattern allows, as tiles of kAttentionTile queries by as many keys. The work is
-// done in one pass or in two, as for_each_block (attune/kernels/attention_plan.h) has it: first runs of adjacent keys
-// around runs of adjacent queries; then, for the patterns that gather keys, the gathered ones.
+// done in one pass or in two, as for_each_block (attune/kernels/attention/attention_plan.h) has it: first runs of
+// adjacent keys around runs of adjacent queries; then, for the patterns that gather keys, the gathered ones.
 //
 // In a pass, the queries and keys of a sequence (with residue classes: those of one class) are numbered without gaps. a
 // is such a number of a query and b that of a key; query() and key() give the index within the sequence.
@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "attune/kernels/attention_pattern.h"
-#include "attune/kernels/attention_plan.h"
+#include "attune/kernels/attention/attention_pattern.h"
+#include "attune/kernels/attention/attention_plan.h"
 #include "attune/kernels/cuda/runtime/platform.h"
 
 namespace attune::cuda {

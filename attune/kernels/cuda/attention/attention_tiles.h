@@ -7,7 +7,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "attune/kernels/attention_plan.h"
+#include "attune/kernels/attention/attention_plan.h"
 #include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/runtime/thread.h"
 #include "attune/tensor/dtype.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "attune/kernels/attention.h"
+#include "attune/kernels/attention/attention.h"
 #include "attune/kernels/cuda/attention/attention_pairs.h"
 #include "attune/kernels/cuda/attention/attention_terms.h"
 #include "attune/kernels/cuda/dropout_bits.h"

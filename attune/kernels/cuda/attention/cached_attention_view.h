@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attune/kernels/cached_attention.h"
+#include "attune/kernels/attention/cached_attention.h"
 #include "attune/kernels/cuda/attention/attention_terms.h"
 #include "attune/kernels/cuda/runtime/platform.h"
 

@@ -1,4 +1,4 @@
-#include "attune/kernels/guided_attention.h"
+#include "attune/kernels/attention/guided_attention.h"
 
 #include <cmath>
 #include <vector>

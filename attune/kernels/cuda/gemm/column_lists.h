@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "attune/kernels/column_groups.h"
 #include "attune/kernels/cuda/runtime/platform.h"
 #include "attune/kernels/cuda/tables.h"
+#include "attune/kernels/gemm/column_groups.h"
 
 namespace attune::cuda {
 

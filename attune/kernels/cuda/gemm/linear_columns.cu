@@ -1,4 +1,4 @@
-#include "attune/kernels/linear_columns.h"
+#include "attune/kernels/gemm/linear_columns.h"
 
 #include "attune/kernels/cuda/gemm/column_lists.h"
 #include "attune/kernels/cuda/gemm/panel_products.h"

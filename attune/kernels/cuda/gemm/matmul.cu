@@ -1,4 +1,4 @@
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 
 #include "attune/kernels/cuda/gemm/products.h"
 #include "attune/kernels/rows.h"

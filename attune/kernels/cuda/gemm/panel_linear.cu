@@ -1,4 +1,4 @@
-#include "attune/kernels/panel_linear.h"
+#include "attune/kernels/gemm/panel_linear.h"
 
 #include <algorithm>
 #include <cmath>

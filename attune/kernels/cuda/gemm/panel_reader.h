@@ -2,7 +2,7 @@
 // Single numbers of weights in panels, in kernels. See plain/panel_reader.h.
 
 #include "attune/kernels/cuda/runtime/thread.h"
-#include "attune/kernels/panels.h"
+#include "attune/kernels/gemm/panels.h"
 
 namespace attune::cuda {
 

@@ -1,4 +1,4 @@
-#include "attune/kernels/panel_weight.h"
+#include "attune/kernels/gemm/panel_weight.h"
 
 #include <cmath>
 
@@ -6,7 +6,7 @@
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
-// The arithmetic of quantisation is that of attune/kernels/quantise.cpp, step by step.
+// The arithmetic of quantisation is that of attune/kernels/gemm/quantise.cpp, step by step.
 
 namespace attune {
 namespace {

@@ -4,7 +4,7 @@
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/gemm/matmul.h"
 
 namespace attune::cuda {
 namespace {
