@@ -1,10 +1,16 @@
 #include "attune/cache/slot_lists.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "attune/base/fail.h"
 
 namespace attune {
+
+void SlotLists::check_entries(size_t lanes, int32_t capacity) {
+  if (lanes > static_cast<size_t>(std::numeric_limits<int32_t>::max()) / static_cast<size_t>(capacity))
+    fail<ShapeError>("cache: {} rows of {} tokens are more than it has room for", lanes, capacity);
+}
 
 int32_t SlotLists::take_lane() {
   if (!free_lanes_.empty()) {
@@ -13,6 +19,7 @@ int32_t SlotLists::take_lane() {
     lane_users_[static_cast<size_t>(lane)] = 1;
     return lane;
   }
+  check_entries(lane_users_.size() + 1, capacity_);
   lane_users_.push_back(1);
   slots_.resize(lane_users_.size() * static_cast<size_t>(capacity_));
   return static_cast<int32_t>(lane_users_.size()) - 1;
@@ -40,6 +47,7 @@ void SlotLists::add_rows(int64_t count) {
 void SlotLists::reserve(int32_t length) {
   if (length <= capacity_) return;
   const int32_t capacity = std::max(2 * capacity_, length);
+  check_entries(lane_users_.size(), capacity);
   std::vector<int32_t> slots(lane_users_.size() * static_cast<size_t>(capacity));
   for (size_t l = 0; l < lane_users_.size(); ++l)
     std::copy_n(slots_.data() + l * static_cast<size_t>(capacity_), capacity_,

@@ -20,7 +20,8 @@ class SlotLists {
   SlotTable table() const { return {.slots = slots_, .begin = begin_, .end = end_}; }
   int64_t slots_in_use() const { return static_cast<int64_t>(uses_.size() - free_slots_.size()); }
 
-  /// Appends `count` rows without slots.
+  /// Appends `count` rows without slots. Throws ShapeError, as the next two do, when the lists of all rows would have
+  /// more than 2^31 - 1 entries.
   void add_rows(int64_t count);
   /// Adds counts[r] slots to row r; returns the new ones, row after row, valid until the next call. Throws ShapeError.
   std::span<const int32_t> extend(std::span<const int32_t> counts);
@@ -31,6 +32,7 @@ class SlotLists {
 
  private:
   int32_t take_lane();
+  static void check_entries(size_t lanes, int32_t capacity);
   int32_t take_slot();
   void drop_row(size_t r);
   void own_lane(size_t r);

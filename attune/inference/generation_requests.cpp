@@ -14,7 +14,8 @@ namespace {
 SamplingRequest sampling_request(const TextGenerator& generator, const GenerateOptions& options) {
   const Tokenizer& tokenizer = generator.tokenizer();
   SamplingRequest request{.config = options.sampling.value_or(generator.sampling()),
-                          .draft_tokens = options.draft_tokens};
+                          .draft_tokens = options.draft_tokens,
+                          .named_tokens = tokenizer.vocab_size()};
   const SamplingConfig& sampling = request.config;
   request.eos.assign(sampling.eos_tokens.begin(), sampling.eos_tokens.end());
   if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};

@@ -1,12 +1,14 @@
 #include "attune/inference/incremental_decoder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace attune {
 namespace {
 
-constexpr size_t kLongestWindow = 64;  // tokens; decoding is linear in it
-constexpr size_t kShortWindow = 8;     // what is kept to decide about spaces and ends of words
+constexpr size_t kLongWindow = 64;      // tokens; decoding is linear in them
+constexpr size_t kLongestWindow = 256;  // the same, of text that is blank
+constexpr size_t kShortWindow = 8;      // what is kept to decide about spaces and ends of words
 
 // Tokenizers put U+FFFD in place of each byte that is in no character. The first three bytes of a character may still
 // become one.
@@ -39,7 +41,7 @@ IncrementalDecoder::IncrementalDecoder(const Tokenizer& tokenizer, std::span<con
   const auto last = std::find_if(before.rbegin(), before.rend(), begins_text);
   window_.assign(last.base(), before.end());
   returned_ = tokenizer_.decode(window_);
-  shorten();
+  shorten(0);
 }
 
 // "<0xE2>", a byte of a text. In Hugging Face's tokenizers a run of them is text only as a whole: one that is no
@@ -56,10 +58,12 @@ std::string IncrementalDecoder::push(int32_t token) {
   if (in_run) return "";  // until all bytes of the run are there
   const std::string text = tokenizer_.decode(window_);
   const size_t certain = certain_bytes(text), same = common_bytes(returned_, std::string_view(text).substr(0, certain));
-  if (certain <= same) return "";
-  std::string added = text.substr(same, certain - same);
-  returned_ = text.substr(0, certain);
-  if (certain == text.size() && window_.size() > kLongestWindow) shorten();
+  std::string added;
+  if (certain > same) {
+    added = text.substr(same, certain - same);
+    returned_ = text.substr(0, certain);
+  }
+  if (window_.size() > kLongWindow && returned_.size() == certain) shorten(text.size() - certain);
   return added;
 }
 
@@ -71,18 +75,31 @@ std::string IncrementalDecoder::finish() {
   return rest;
 }
 
+// Takes other tokens as the window whose text ends as that of the window does: with so many bytes that are not returned
+// yet.
+bool IncrementalDecoder::take_window(std::vector<int32_t> tokens, size_t uncertain, bool may_be_blank) {
+  const std::string text = tokenizer_.decode(tokens);
+  if (uncertain > 0 && text.size() - certain_bytes(text) != uncertain) return false;
+  std::string returned = text.substr(0, text.size() - uncertain);
+  if (!may_be_blank && is_blank(returned)) return false;
+  window_ = std::move(tokens);
+  returned_ = std::move(returned);
+  return true;
+}
+
 // A tokenizer may drop spaces at the start of a text, so the window never begins with nothing else. It does not begin
-// within a run of bytes either.
-void IncrementalDecoder::shorten() {
+// within a run of bytes either. Of text that is blank for long, the begin and the end stay.
+void IncrementalDecoder::shorten(size_t uncertain) {
   for (size_t length = kShortWindow; length < window_.size(); length *= 2) {
-    const std::vector<int32_t> end(window_.end() - static_cast<std::ptrdiff_t>(length), window_.end());
-    if (is_in_run(end.front())) continue;
-    const std::string text = tokenizer_.decode(end);
-    if (is_blank(text)) continue;
-    window_ = end;
-    returned_ = text;
-    return;
+    const auto begin = window_.end() - static_cast<std::ptrdiff_t>(length);
+    if (!is_in_run(*begin) && take_window({begin, window_.end()}, uncertain, false)) return;
   }
+  if (window_.size() <= kLongestWindow) return;
+  const auto end = window_.end() - static_cast<std::ptrdiff_t>(kShortWindow);
+  if (is_in_run(*end)) return;
+  std::vector<int32_t> ends(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(kShortWindow));
+  ends.insert(ends.end(), end, window_.end());
+  take_window(std::move(ends), uncertain, true);
 }
 
 }  // namespace attune

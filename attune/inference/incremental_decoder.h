@@ -27,7 +27,8 @@ class IncrementalDecoder {
 
  private:
   bool is_in_run(int32_t token) const;
-  void shorten();
+  void shorten(size_t uncertain);
+  bool take_window(std::vector<int32_t> tokens, size_t uncertain, bool may_be_blank);
 
   const Tokenizer& tokenizer_;
   bool eos_is_line_end_;

@@ -16,7 +16,7 @@ namespace attune {
 namespace {
 
 const TranslateOptions& checked(const TranslateOptions& options) {
-  check_least("batch_sentences", options.batch_sentences, 1);
+  check_range("batch_sentences", options.batch_sentences, 1, 1 << 20);
   check_least("batch_tokens", options.batch_tokens, 1);
   check_least("max_source_tokens", options.max_source_tokens, 1);
   return options;
@@ -29,8 +29,8 @@ SpecialIds special_ids(const Tokenizer& t) {
 TokenSequences encode_phrases(const char* field, const Tokenizer& tokenizer, const std::vector<std::string>& phrases) {
   TokenSequences ids;
   for (const std::string& phrase : phrases) {
-    check_utf8(phrase, field);
-    ids.push_back(tokenizer.encode(phrase));
+    check_text(phrase, field);
+    ids.push_back(tokenizer.encode_target(phrase));
     if (ids.back().empty()) fail<ConfigError>("{}: \"{}\" has no tokens", field, phrase);
     if (std::find(ids.back().begin(), ids.back().end(), tokenizer.unk_id()) != ids.back().end())
       fail<ConfigError>("{}: \"{}\" has what the target vocabulary does not", field, phrase);
@@ -38,7 +38,8 @@ TokenSequences encode_phrases(const char* field, const Tokenizer& tokenizer, con
   return ids;
 }
 
-BeamSearchOptions search_options(const Translator& translator, const TranslateOptions& options) {
+std::shared_ptr<const BeamSearchOptions> search_options(const Translator& translator, const TranslateOptions& options,
+                                                        const TokenSequences& required) {
   const Tokenizer& target = translator.target_tokenizer();
   BeamSearchOptions search{.generation = options.generation.value_or(translator.generation()),
                            .n_best = options.n_best,
@@ -51,7 +52,9 @@ BeamSearchOptions search_options(const Translator& translator, const TranslateOp
   if (!options.target_language.empty())
     set_target_language(search.generation, target, language_token(target, "target_language", options.target_language));
   search.validate(vocab);
-  return search;
+  SentenceConstraints{.required = required}.validate(search, target.vocab_size());
+  check_not_banned(required, search);
+  return std::make_shared<const BeamSearchOptions>(std::move(search));
 }
 
 // What ends a source: eos of its tokenizer, or, where that names none, what ends an output.
@@ -81,17 +84,17 @@ TranslationRequests::TranslationRequests(const Translator& translator, const Tra
       options_(checked(options)),
       adapter_(adapter_number(translator.adapters(), options.adapter)),
       required_(encode_phrases("required", translator.target_tokenizer(), options.required)),
-      search_options_(search_options(translator, options)),
-      start_token_(SearchTokens(search_options_).start),
-      end_token_(SearchTokens(search_options_).ends.front()),
-      source_end_(source_end(translator, search_options_)),
+      search_options_(search_options(translator, options, required_)),
+      start_token_(SearchTokens(*search_options_).start),
+      end_token_(SearchTokens(*search_options_).ends.front()),
+      source_end_(source_end(translator, *search_options_)),
       source_language_(source_language(translator, options)),
       frame_(static_cast<int64_t>(read_by_encoder("").size())),
       batch_(batch_limits(options)) {}
 
 std::vector<int32_t> TranslationRequests::read_by_encoder(std::string_view sentence) const {
   const Tokenizer& tokenizer = translator_.source_tokenizer();
-  if (search_options_.generation.special_tokens)  // a model that was trained elsewhere
+  if (search_options_->generation.special_tokens)  // a model that was trained elsewhere
     return framed_source(tokenizer, sentence, source_language_, source_end_);
   std::vector<int32_t> source = tokenizer.encode(sentence);
   source.push_back(source_end_);
@@ -112,13 +115,13 @@ std::vector<int32_t> TranslationRequests::encode(const std::string& sentence, co
 SentenceConstraints TranslationRequests::encode(const TranslationConstraints& constraints,
                                                 const std::string& name) const {
   const Tokenizer& tokenizer = translator_.target_tokenizer();
-  SentenceConstraints encoded{.prefix = tokenizer.encode(constraints.prefix), .required = required_};
-  check_utf8(constraints.prefix, name + ": prefix");
-  for (auto& phrase : encode_phrases("required", tokenizer, constraints.required))
-    encoded.required.push_back(std::move(phrase));
-  if (encoded.empty()) return encoded;
+  check_text(constraints.prefix, name + ": prefix");
+  SentenceConstraints encoded{.prefix = tokenizer.encode_target(constraints.prefix)};
   try {
-    encoded.validate(search_options_, tokenizer.vocab_size());
+    encoded.required = encode_phrases("required", tokenizer, constraints.required);
+    check_not_banned(encoded.required, *search_options_);
+    encoded.required.insert(encoded.required.begin(), required_.begin(), required_.end());
+    encoded.validate(*search_options_, tokenizer.vocab_size());
   } catch (const ConfigError& error) {
     fail<ConfigError>("{}: {}", name, error.what());
   }
@@ -127,8 +130,8 @@ SentenceConstraints TranslationRequests::encode(const TranslationConstraints& co
 
 std::vector<int32_t> TranslationRequests::decoder_input(const std::string& translation, const std::string& name) const {
   check_text(translation, name);
-  std::vector<int32_t> tokens = translator_.target_tokenizer().encode(translation);
-  if (const int64_t forced = search_options_.generation.forced_first_token; forced >= 0)
+  std::vector<int32_t> tokens = translator_.target_tokenizer().encode_target(translation);
+  if (const int64_t forced = search_options_->generation.forced_first_token; forced >= 0)
     tokens.insert(tokens.begin(), static_cast<int32_t>(forced));
   return decoder_input(tokens);
 }
@@ -142,7 +145,7 @@ std::vector<int32_t> TranslationRequests::decoder_input(std::span<const int32_t>
 DecodingRequest TranslationRequests::request(std::vector<int32_t> source, SentenceConstraints constraints) const {
   return {.source = std::move(source),
           .prompt = {start_token_},
-          .search = BeamSearchRequest{search_options_, std::move(constraints)},
+          .search = BeamSearchRequest(search_options_, std::move(constraints)),
           .adapter = adapter_,
           .batch = batch_,
           .interrupt = options_.interrupt,

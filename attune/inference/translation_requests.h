@@ -2,6 +2,7 @@
 // Makes requests to the scheduler of sentences, and translations of its results.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +49,7 @@ class TranslationRequests {
   TranslateOptions options_;
   int32_t adapter_;
   TokenSequences required_;  // of every sentence
-  BeamSearchOptions search_options_;
+  std::shared_ptr<const BeamSearchOptions> search_options_;
   int32_t start_token_, end_token_, source_end_, source_language_;
   int64_t frame_;  // tokens that the encoder reads beside those of a sentence
   BatchLimits batch_;

@@ -16,6 +16,13 @@ std::vector<int32_t> list_of(const SlotLists& lists, size_t r) {
   return {t.slots.begin() + t.begin[r], t.slots.begin() + t.end[r]};
 }
 
+TEST(SlotLists, MoreEntriesThanNumbersAreRefused) {
+  SlotLists lists;
+  lists.add_rows(64);
+  EXPECT_THROW(lists.extend(std::vector<int32_t>(64, 1 << 26)), ShapeError);
+  EXPECT_EQ(lists.extend(std::vector<int32_t>(64, 1)).size(), 64u);
+}
+
 // Each slot holds the number of the token that was written to it; a row must read back its own tokens, whatever came to
 // other rows.
 TEST(SlotLists, ARowKeepsItsTokensWhileOthersComeAndGo) {

@@ -101,8 +101,8 @@ TEST_P(HubLanguageModels, BeamsAreNotWorseThanThoseOfTransformers) {
   const Case c(folder());
   ASSERT_TRUE(c.expected.json.contains("beam_4"));
   for (size_t i = 0; i < c.prompts.size(); ++i) {
-    BeamSearchRequest search;
-    GenerationConfig& g = search.options.generation;
+    BeamSearchOptions options;
+    GenerationConfig& g = options.generation;
     g.beam_size = 4;
     g.length_penalty = 1;
     g.length_normalization = LengthNormalization::power;
@@ -119,7 +119,7 @@ TEST_P(HubLanguageModels, BeamsAreNotWorseThanThoseOfTransformers) {
     g.repetition_penalty = c.sampling.repetition_penalty;
     g.penalize_log_probabilities = true;
     g.forced_last_token = c.sampling.forced_last_token;
-    const DecodingResult result = c.result_of({.prompt = c.prompts[i], .search = search});
+    const DecodingResult result = c.result_of({.prompt = c.prompts[i], .search = BeamSearchRequest(options)});
     if (result.error) std::rethrow_exception(result.error);
     const Tokens found = result.hypotheses.at(0).tokens;
     const Tokens wanted = c.continuation(c.expected.json.at("beam_4").at(i), i);

@@ -111,6 +111,43 @@ TEST(IncrementalDecoder, EosIsALineEndWhereLinesEndWithIt) {
   EXPECT_EQ(decoded(no_lines, std::vector{a, eos, b}), " a b");
 }
 
+// Bytes, and how many tokens were decoded at once.
+class MeasuredTokenizer final : public Tokenizer {
+ public:
+  MeasuredTokenizer() { special_ = bytes_.special_ids(); }
+  std::vector<int32_t> encode(std::string_view text) const override { return bytes_.encode(text); }
+  int32_t vocab_size() const override { return bytes_.vocab_size(); }
+  std::string piece(int32_t id) const override { return bytes_.piece(id); }
+  std::string kind() const override { return "measured"; }
+  std::string file_name() const override { return ""; }
+  void save(const std::filesystem::path&) const override {}
+  size_t most() const { return most_; }
+
+ private:
+  std::string join(const std::vector<int>& ids) const override {
+    most_ = std::max(most_, ids.size());
+    return bytes_.decode(std::vector<int32_t>(ids.begin(), ids.end()), true);
+  }
+  ByteTokenizer bytes_;
+  mutable size_t most_ = 0;
+};
+
+// Neither blank text nor bytes that are no characters make a step slow.
+TEST(IncrementalDecoder, DecodesFewTokensAtOnce) {
+  const std::string blank(3000, '\n'), no_characters(3000, '\x80');
+  for (const std::string& text : {blank + "a b", "a" + blank + "b\n", no_characters + "b", "ab" + no_characters,
+                                  blank + no_characters + blank + "\xC3\xA9" + no_characters}) {
+    const MeasuredTokenizer tokenizer;
+    const std::vector<int32_t> ids = tokenizer.encode(text);
+    std::string whole;
+    IncrementalDecoder decoder(tokenizer, {}, false);
+    for (const int32_t id : ids) whole += decoder.push(id);
+    whole += decoder.finish();
+    EXPECT_LE(tokenizer.most(), 300u);
+    EXPECT_EQ(whole, tokenizer.decode(ids));
+  }
+}
+
 TEST(IncrementalDecoder, RefusesIdsOutsideTheVocabulary) {
   const ByteTokenizer bytes;
   IncrementalDecoder decoder(bytes, {}, false);

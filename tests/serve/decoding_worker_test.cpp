@@ -125,7 +125,7 @@ TEST_F(DecodingWorkerTest, WhatIsCancelledEndsWhileItWaits) {
 TEST_F(DecodingWorkerTest, WhatTheSchedulerRefusesEndsWithAnError) {
   DecodingWorker worker(translator_->scheduler(), {.places = 2, .threads = 1});
   std::vector<DecodingRequest> wrong = requests("wrong", 1), right = requests("right", 1);
-  std::get<BeamSearchRequest>(wrong.front().search).options.n_best = 1 << 20;
+  wrong.front().search = BeamSearchRequest(BeamSearchOptions{.n_best = 1 << 20});
   worker.add("", std::move(wrong));
   worker.add("", std::move(right));
   EXPECT_EQ(wait_for_ends(2), (std::vector<std::string>{"wrong error", "right"}));

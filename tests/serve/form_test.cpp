@@ -16,6 +16,7 @@ TEST(Form, UrlencodedFieldsAreDecoded) {
   EXPECT_EQ(fields[2].second, "");
   EXPECT_EQ(fields[3].first, "flag");
   EXPECT_EQ(percent_decoded("%C3%a9"), "\xC3\xA9");
+  EXPECT_EQ(percent_decoded("a+b"), "a+b") << "in a path";
   EXPECT_THROW(percent_decoded("100%"), HttpError);
   EXPECT_THROW(percent_decoded("%4"), HttpError);
   EXPECT_THROW(percent_decoded("%zz"), HttpError);

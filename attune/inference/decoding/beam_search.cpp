@@ -16,10 +16,8 @@ void check_id(const char* field, int32_t id, int64_t vocab) {
   if (id < 0 || id >= vocab) fail<ConfigError>("{} = {}: is outside the target vocabulary of {}", field, id, vocab);
 }
 
-void check_phrase(const char* field, const std::vector<int32_t>& phrase, const BeamSearchOptions& options,
-                  int64_t vocab) {
-  const SpecialIds& special = options.special;
-  const SearchTokens tokens(options);
+void check_phrase(const char* field, const std::vector<int32_t>& phrase, const SpecialIds& special,
+                  const SearchTokens& tokens, int64_t vocab) {
   for (const int32_t id : phrase) {
     check_id(field, id, vocab);
     if (id == special.pad || id == special.bos || id == special.eos || tokens.ends_with(id))
@@ -29,13 +27,18 @@ void check_phrase(const char* field, const std::vector<int32_t>& phrase, const B
 
 void check_phrases(const char* field, const TokenSequences& phrases, size_t most, const BeamSearchOptions& options,
                    int64_t vocab) {
+  constexpr size_t kMostTokens = 1 << 15;  // of all phrases: each is looked for in each output
   if (phrases.size() > most) fail<ConfigError>("{}: {} phrases, at most {} are accepted", field, phrases.size(), most);
+  const SearchTokens tokens(options);
+  size_t in_all = 0;
   for (const std::vector<int32_t>& phrase : phrases) {
+    in_all += phrase.size();
+    if (in_all > kMostTokens) fail<ConfigError>("{}: the phrases have more than {} tokens in all", field, kMostTokens);
     if (phrase.empty()) fail<ConfigError>("{}: a phrase without tokens", field);
     if (static_cast<int64_t>(phrase.size()) > options.generation.max_length)
       fail<ConfigError>("{}: a phrase of {} tokens, max_length = {}", field, phrase.size(),
                         options.generation.max_length);
-    check_phrase(field, phrase, options, vocab);
+    check_phrase(field, phrase, options.special, tokens, vocab);
   }
 }
 
@@ -81,8 +84,16 @@ void BeamSearchOptions::validate(int64_t target_vocab) const {
 }
 
 void SentenceConstraints::validate(const BeamSearchOptions& options, int64_t target_vocab) const {
-  check_phrase("prefix", prefix, options, target_vocab);
+  check_phrase("prefix", prefix, options.special, SearchTokens(options), target_vocab);
   check_phrases("required", required, RequiredPhrases::kMost, options, target_vocab);
+  const bool forced = options.generation.forced_first_token >= 0;
+  const int64_t least = static_cast<int64_t>(prefix.size()) + RequiredPhrases(required).tokens() + (forced ? 2 : 1);
+  if (least > options.generation.max_length)
+    fail<ConfigError>("prefix and required: {} tokens with eos{}, max_length = {}", least,
+                      forced ? " and forced_first_token" : "", options.generation.max_length);
+}
+
+void check_not_banned(const TokenSequences& required, const BeamSearchOptions& options) {
   for (const std::vector<int32_t>& phrase : required) {
     const auto refuse_within = [&](const auto& phrases, const char* what) {
       for (const auto& no : phrases)
@@ -92,11 +103,6 @@ void SentenceConstraints::validate(const BeamSearchOptions& options, int64_t tar
     refuse_within(options.banned, "banned");
     refuse_within(options.generation.suppressed_phrases, "suppressed");
   }
-  const bool forced = options.generation.forced_first_token >= 0;
-  const int64_t least = static_cast<int64_t>(prefix.size()) + RequiredPhrases(required).tokens() + (forced ? 2 : 1);
-  if (least > options.generation.max_length)
-    fail<ConfigError>("prefix and required: {} tokens with eos{}, max_length = {}", least,
-                      forced ? " and forced_first_token" : "", options.generation.max_length);
 }
 
 std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const PackedTokens& source,
@@ -105,6 +111,11 @@ std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const
   if (!constraints.empty() && static_cast<int64_t>(constraints.size()) != source.sequences.count())
     fail<ConfigError>("constraints: {} for {} sentences", constraints.size(), source.sequences.count());
   options.validate(model.config().target_vocab);
+  for (const SentenceConstraints& c : constraints) {
+    c.validate(options, model.config().target_vocab);
+    check_not_banned(c.required, options);
+  }
+  const auto shared = std::make_shared<const BeamSearchOptions>(options);
   const std::shared_ptr<const Transformer> borrowed(std::shared_ptr<const Transformer>(), &model);
   Scheduler scheduler(std::make_shared<TranslationDecodingModel>(borrowed),
                       {.cache_bytes = std::numeric_limits<int64_t>::max()});
@@ -117,7 +128,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const
     client.submit(
         i, {.source = {own.begin(), own.end()},
             .prompt = {SearchTokens(options).start},
-            .search = BeamSearchRequest{options, constraints.empty() ? SentenceConstraints{} : constraints[i]},
+            .search = BeamSearchRequest(shared, constraints.empty() ? SentenceConstraints{} : constraints[i]),
             .batch = {.sequences = source.sequences.count(), .source_tokens = source.sequences.total(), .lanes = 1}});
   }
   while (client.outstanding() > 0) {

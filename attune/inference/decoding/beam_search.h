@@ -57,9 +57,14 @@ struct SentenceConstraints {
   TokenSequences required = {};      // it contains each of these phrases
   bool empty() const { return prefix.empty() && required.empty(); }
 
-  /// Throws ConfigError naming what does not fit the options.
+  /// Throws ConfigError naming what does not fit the options. Takes time that is linear in the tokens; what else a call
+  /// checks once, see check_not_banned().
   void validate(const BeamSearchOptions& options, int64_t target_vocab) const;
 };
+
+/// Throws ConfigError where a required phrase contains one that is banned or suppressed. The time is the product of
+/// their tokens.
+void check_not_banned(const TokenSequences& required, const BeamSearchOptions& options);
 
 /// Returns for each source sentence its n_best hypotheses, best first: finished ones by score, then, where fewer than
 /// n_best finished before the length limit, unfinished ones by score. Beam size 1 is greedy search.

@@ -49,7 +49,8 @@ class BeamStrategy final : public DecodingStrategy {
   bool penalizes_log_probabilities() const;
   std::vector<int32_t> penalized(int64_t row) const;
 
-  BeamSearchOptions options_;
+  std::shared_ptr<const BeamSearchOptions> shared_options_;
+  const BeamSearchOptions& options_;
   SentenceConstraints constraints_;
   std::vector<int32_t> source_, prompt_;
   int64_t limit_;
@@ -66,7 +67,8 @@ class BeamStrategy final : public DecodingStrategy {
 };
 
 BeamStrategy::BeamStrategy(const DecodingModel& model, DecodingRequest& request)
-    : options_(std::get<BeamSearchRequest>(request.search).options),
+    : shared_options_(std::get<BeamSearchRequest>(request.search).options),
+      options_(*shared_options_),
       constraints_(std::move(std::get<BeamSearchRequest>(request.search).constraints)),
       source_(request.source),
       prompt_(std::move(request.prompt)) {

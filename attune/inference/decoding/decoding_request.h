@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,8 +24,14 @@ namespace attune {
 
 /// The likeliest outputs, see beam_search().
 struct BeamSearchRequest {
-  BeamSearchOptions options = {};
-  SentenceConstraints constraints = {};
+  BeamSearchRequest() : BeamSearchRequest(BeamSearchOptions{}) {}
+  explicit BeamSearchRequest(BeamSearchOptions o, SentenceConstraints c = {})
+      : BeamSearchRequest(std::make_shared<const BeamSearchOptions>(std::move(o)), std::move(c)) {}
+  explicit BeamSearchRequest(std::shared_ptr<const BeamSearchOptions> o, SentenceConstraints c = {})
+      : options(std::move(o)), constraints(std::move(c)) {}
+
+  std::shared_ptr<const BeamSearchOptions> options;  // shared by the sentences of a call; not null
+  SentenceConstraints constraints;
 };
 
 /// Texts that are drawn token by token, see token_distribution(). The random numbers of text i are a function of the
@@ -41,6 +48,8 @@ struct SamplingRequest {
   int64_t draft_tokens = 4;
   /// How many of the likeliest tokens TokenEvent::scores has; -1: there are no scores. Not with a draft.
   int64_t likeliest = -1;
+  /// Only ids below it are among the likeliest: those of the tokenizer, where the model's vocabulary is padded.
+  int64_t named_tokens = std::numeric_limits<int64_t>::max();
 
   bool ends_with(int32_t token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
 };

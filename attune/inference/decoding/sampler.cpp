@@ -124,13 +124,14 @@ int32_t draw(const TokenDistribution& distribution, double number) {
   return distribution.tokens[last];
 }
 
-TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest) {
+TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest, int64_t named_tokens) {
   std::vector<TokenValue> candidates = checked_candidates(logits);
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (const TokenValue& c : candidates) largest = std::max(largest, c.value);
   for (const TokenValue& c : candidates) sum += std::exp(c.value - largest);
   const double log_sum = largest + std::log(sum);
   TokenScores scores{.log_probability = static_cast<double>(logits[static_cast<size_t>(token)]) - log_sum};
+  candidates.resize(std::min(candidates.size(), static_cast<size_t>(named_tokens)));
   keep_likeliest(candidates, static_cast<size_t>(likeliest));
   std::sort(candidates.begin(), candidates.end(), better);
   for (const TokenValue& c : candidates) scores.likeliest.emplace_back(c.token, c.value - log_sum);

@@ -49,8 +49,9 @@ TokenDistribution distribution_of(std::vector<TokenValue> tokens, const Sampling
 /// Returns the token whose share of the distribution has `number`, from [0, 1), in it.
 int32_t draw(const TokenDistribution& distribution, double number);
 
-/// The log probability of a token by the softmax of the logits, and the `likeliest` tokens with theirs, best first.
-TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest);
+/// The log probability of a token by the softmax of the logits, and the `likeliest` of the tokens below `named_tokens`
+/// with theirs, best first.
+TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest, int64_t named_tokens);
 
 /// The number for the token `step` of the text `row`: uniform in [0, 1) and a pure function of its arguments.
 double random_number(uint64_t seed, uint64_t row, uint64_t step);

@@ -119,7 +119,7 @@ void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits, int64
   const TokenDistribution next = texts_.distribution(read.logits(), first.tokens, first.generated);
   for (const size_t i : texts) {
     next_[i] = draw(next, number_for(i));
-    if (!scores_.empty()) scores_[i] = token_scores(read.logits(), next_[i], options.likeliest);
+    if (!scores_.empty()) scores_[i] = token_scores(read.logits(), next_[i], options.likeliest, options.named_tokens);
   }
 }
 

@@ -23,7 +23,7 @@ constexpr int64_t kMostRows = 4096;
 constexpr int64_t kMostLogits = int64_t{1} << 27;
 
 int64_t rows_of(const DecodingRequest& request) {
-  if (const auto* beam = std::get_if<BeamSearchRequest>(&request.search)) return beam->options.generation.beam_size;
+  if (const auto* beam = std::get_if<BeamSearchRequest>(&request.search)) return beam->options->generation.beam_size;
   return std::get<SamplingRequest>(request.search).samples;
 }
 

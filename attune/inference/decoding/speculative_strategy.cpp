@@ -35,7 +35,8 @@ class SpeculativeStrategy final : public DecodingStrategy {
   int64_t sequences() const override { return static_cast<int64_t>(texts_.count()); }
   const std::shared_ptr<const DecodingModel>& draft() const override { return texts_.options().draft; }
   int64_t most_tokens(const DecodingModel& reader) const override {
-    return texts_.most_tokens(reader.longest_sequence());
+    const int64_t samples = texts_.options().samples;  // each row reads the last token of the prompt itself
+    return texts_.most_tokens(reader.longest_sequence()) + samples - 1;
   }
 
  private:

@@ -68,12 +68,12 @@ std::string percent_decoded(std::string_view text) {
   decoded.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
-      decoded += text[i] == '+' ? ' ' : text[i];
+      decoded += text[i];
       continue;
     }
     const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
     const int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-    if (low < 0) throw HttpError(400, "the form has a % without two hexadecimal digits");
+    if (low < 0) throw HttpError(400, "a % is not followed by two hexadecimal digits");
     decoded += static_cast<char>(high * 16 + low);
     i += 2;
   }
@@ -81,14 +81,19 @@ std::string percent_decoded(std::string_view text) {
 }
 
 FormFields parse_urlencoded_form(std::string_view text) {
+  const auto decoded = [](std::string_view part) {
+    std::string spaced(part);
+    std::ranges::replace(spaced, '+', ' ');
+    return percent_decoded(spaced);
+  };
   FormFields fields;
   while (!text.empty()) {
     const size_t end = text.find('&');
     const std::string_view pair = text.substr(0, end);
     const size_t equals = pair.find('=');
     if (!pair.empty())
-      add(fields, percent_decoded(pair.substr(0, equals)),
-          equals == std::string_view::npos ? "" : percent_decoded(pair.substr(equals + 1)));
+      add(fields, decoded(pair.substr(0, equals)),
+          equals == std::string_view::npos ? "" : decoded(pair.substr(equals + 1)));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return fields;

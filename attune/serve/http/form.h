@@ -13,11 +13,11 @@ using FormFields = std::vector<std::pair<std::string, std::string>>;
 /// No form has more fields.
 inline constexpr size_t kMostFormFields = 1024;
 
-/// "%C3%A9" is the byte pair of e with an acute accent, and '+' a space. Throws HttpError (400) for a '%' that two
-/// hexadecimal digits do not follow.
+/// "%C3%A9" is the byte pair of e with an acute accent. Throws HttpError (400) for a '%' that two hexadecimal digits do
+/// not follow.
 std::string percent_decoded(std::string_view text);
 
-/// "q=Hello+there&source=en": also a query. Throws HttpError (400).
+/// "q=Hello+there&source=en", where '+' is a space: also a query. Throws HttpError (400).
 FormFields parse_urlencoded_form(std::string_view text);
 
 /// multipart/form-data (RFC 7578): the fields with their names, files as their content. `content_type` is the header

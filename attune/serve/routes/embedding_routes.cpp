@@ -159,9 +159,13 @@ void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
   fields.finish();
   const Tokenizer& tokenizer = tokenizer_of(*call->model);
   Json answer = Json::array();
+  int64_t in_all = 0;
   for (const std::string& text : texts) {
     Json tokens = Json::array();
-    for (const int32_t id : tokenizer.encode_for_model(text, {.special_tokens = special}).ids)
+    const std::vector<int32_t> ids = tokenizer.encode_for_model(text, {.special_tokens = special}).ids;
+    in_all += std::ssize(ids);
+    check_tokens(service, "inputs", in_all);
+    for (const int32_t id : ids)
       tokens.push_back({{"id", id}, {"text", tokenizer.piece(id)}, {"special", tokenizer.is_special_token(id)}});
     answer.push_back(std::move(tokens));
   }

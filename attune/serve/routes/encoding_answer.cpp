@@ -49,14 +49,18 @@ int64_t count_tokens(std::span<const Encoding> texts) {
   return tokens;
 }
 
+void check_tokens(const Service& service, const char* field, int64_t tokens) {
+  if (const int64_t most = service.config().limits.tokens; tokens > most)
+    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, most), field);
+}
+
 // One worker calls all on_done, one after the other.
 void encode_texts(const Service& service, const std::shared_ptr<Call>& call, const char* field,
                   std::vector<Encoding> texts, const std::function<void(std::vector<std::vector<float>>&&)>& on_done) {
   for (size_t i = 0; i < texts.size(); ++i)  // of a tokenizer that puts nothing around a text
     if (texts[i].ids.empty()) throw HttpError(400, fmt::format("{}: text {} has no tokens", field, i + 1), field);
   const int64_t tokens = count_tokens(texts);
-  if (const int64_t most = service.config().limits.tokens; tokens > most)
-    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, most), field);
+  check_tokens(service, field, tokens);
   call->count_tokens(tokens, 0);
   if (texts.empty()) return on_done({});
   const auto progress =

@@ -132,8 +132,15 @@ DetectedLanguage detected_source(const Service& service, const LibreRequest& req
 
 // Attune's own interface.
 
-void read_search(const RequestLimits& limits, RequestFields& fields, const Translator& translator,
+std::vector<std::string> read_phrases(const Service& service, RequestFields& fields, const char* name, int64_t most) {
+  std::vector<std::string> phrases = fields.texts(name, most);
+  for (const std::string& phrase : phrases) service.check_text_bytes(name, phrase);
+  return phrases;
+}
+
+void read_search(const Service& service, RequestFields& fields, const Translator& translator,
                  TranslateOptions& options) {
+  const RequestLimits& limits = service.config().limits;
   GenerationConfig generation = translator.generation();
   generation.beam_size = fields.integer("beam_size", 1, limits.beam_size).value_or(generation.beam_size);
   generation.length_penalty = fields.number("length_penalty", 0, 10).value_or(generation.length_penalty);
@@ -144,12 +151,12 @@ void read_search(const RequestLimits& limits, RequestFields& fields, const Trans
   set_n_best(options, translator, fields.integer("n_best", 1, limits.beam_size).value_or(1));
   options.generation->validate();
   options.alignments = fields.flag("alignments").value_or(false);
-  options.required = fields.texts("required", limits.texts);
-  options.banned = fields.texts("banned", limits.texts);
+  options.required = read_phrases(service, fields, "required", limits.texts);
+  options.banned = read_phrases(service, fields, "banned", limits.texts);
 }
 
-std::vector<TranslationConstraints> read_prefixes(RequestFields& fields, size_t texts) {
-  std::vector<std::string> prefixes = fields.texts("prefix", static_cast<int64_t>(texts));
+std::vector<TranslationConstraints> read_prefixes(const Service& service, RequestFields& fields, size_t texts) {
+  std::vector<std::string> prefixes = read_phrases(service, fields, "prefix", static_cast<int64_t>(texts));
   if (prefixes.empty()) return {};
   if (prefixes.size() != texts) refuse_field("prefix", "needs one for each text");
   std::vector<TranslationConstraints> constraints;
@@ -275,8 +282,8 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
   const std::vector<std::string> texts = fields.texts("text", service.config().limits.texts);
   if (texts.empty() && !list) refuse_field("text", "is missing");
   for (const std::string& text : texts) service.check_text_bytes("text", text);
-  read_search(service.config().limits, fields, translator, options);
-  const std::vector<TranslationConstraints> constraints = read_prefixes(fields, texts.size());
+  read_search(service, fields, translator, options);
+  const std::vector<TranslationConstraints> constraints = read_prefixes(service, fields, texts.size());
   const bool split = fields.flag("split").value_or(true), stream = fields.flag("stream").value_or(false);
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
   fields.finish();

@@ -77,10 +77,8 @@ std::vector<DecodingResult> decode(const std::shared_ptr<const DecodingModel>& m
 TEST(EnsembleDecodingModel, BeamSearchFindsProbabilitiesThatAreTheMean) {
   const Models models = small_models();
   const auto sources = random_sentences(9, 12, 40);
-  BeamSearchRequest search;
-  search.options.generation = {.beam_size = 4, .max_length = 9};
-  search.options.n_best = 4;
-  search.options.alignments = true;
+  const BeamSearchRequest search(
+      BeamSearchOptions{.generation = {.beam_size = 4, .max_length = 9}, .n_best = 4, .alignments = true});
   const std::vector<DecodingResult> results = decode(ensemble_of(models), sources, search);
   for (size_t i = 0; i < sources.size(); ++i) {
     ASSERT_FALSE(results[i].hypotheses.empty());
@@ -99,8 +97,7 @@ TEST(EnsembleDecodingModel, BeamSearchFindsProbabilitiesThatAreTheMean) {
 TEST(EnsembleDecodingModel, GreedySearchAndSamplingTakeTheLikeliestOfTheMean) {
   const Models models = small_models();
   const auto sources = random_sentences(6, 12, 40);
-  BeamSearchRequest greedy;
-  greedy.options.generation = {.beam_size = 1, .max_length = 20};
+  const BeamSearchRequest greedy({.generation = {.beam_size = 1, .max_length = 20}});
   const SamplingRequest sampling{.config = {.temperature = 1, .top_k = 1, .max_tokens = 20, .seed = 5},
                                  .never_drawn = {SpecialIds{}.pad, kBosId},
                                  .eos = {kEosId}};
@@ -127,8 +124,7 @@ TEST(EnsembleDecodingModel, GreedySearchAndSamplingTakeTheLikeliestOfTheMean) {
 TEST(EnsembleDecodingModel, OfOneModelTwiceFindsWhatTheModelFinds) {
   const Models models = small_models();
   const auto sources = random_sentences(20, 12, 40);
-  BeamSearchRequest search;
-  search.options.generation = {.beam_size = 3, .max_length = 12};
+  const BeamSearchRequest search({.generation = {.beam_size = 3, .max_length = 12}});
   const auto alone = decode(std::make_shared<TranslationDecodingModel>(models[1]), sources, search);
   const auto twice = decode(ensemble_of({models[1], models[1]}), sources, search);
   for (size_t i = 0; i < sources.size(); ++i)

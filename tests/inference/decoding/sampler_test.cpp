@@ -161,6 +161,18 @@ TEST(Sampler, NumbersDifferBySeedRowAndStepAlone) {
   }
 }
 
+// A vocabulary may be padded: tokens without a name count in the sum, and are not named.
+TEST(Sampler, ScoresNameTokensOfTheTokenizer) {
+  const std::vector<float> logits = {0, 1, -1, 5, 5};
+  const TokenScores scores = token_scores(logits, 1, 2, 3);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+  EXPECT_NEAR(scores.log_probability, 1 - std::log(sum), 1e-12);
+  ASSERT_EQ(scores.likeliest.size(), 2u);
+  EXPECT_EQ(scores.likeliest[0].first, 1);
+  EXPECT_EQ(scores.likeliest[1].first, 0);
+}
+
 TEST(Sampler, RefusesWhatIsNoDistribution) {
   const auto refusal = [](std::vector<float> logits, std::vector<int32_t> excluded = {}) {
     return message_of<NumericError>([&] { token_distribution(logits, {}, {}, excluded); });

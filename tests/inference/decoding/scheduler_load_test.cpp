@@ -36,17 +36,17 @@ class RandomRequests {
  private:
   int32_t token() { return static_cast<int32_t>(4 + random_.below(kVocab - 4)); }
   BeamSearchRequest beam() {
-    BeamSearchRequest request;
-    request.options.generation = {.beam_size = static_cast<int64_t>(1 + random_.below(5)),
-                                  .max_length = static_cast<int64_t>(1 + random_.below(12))};
-    request.options.n_best =
-        1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(request.options.generation.beam_size)));
-    if (random_.below(3) == 0) request.options.generation.no_repeat_ngram_size = 2;
-    if (random_.below(3) == 0) request.options.generation.repetition_penalty = 1.2;
-    if (sources_ && random_.below(3) == 0) request.options.generation.coverage_penalty = 0.2;
-    if (sources_ && random_.below(3) == 0) request.options.alignments = true;
-    if (random_.below(4) == 0 && request.options.generation.max_length > 1) request.constraints.prefix = {token()};
-    return request;
+    BeamSearchOptions options{.generation = {.beam_size = static_cast<int64_t>(1 + random_.below(5)),
+                                             .max_length = static_cast<int64_t>(1 + random_.below(12))}};
+    GenerationConfig& generation = options.generation;
+    options.n_best = 1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(generation.beam_size)));
+    if (random_.below(3) == 0) generation.no_repeat_ngram_size = 2;
+    if (random_.below(3) == 0) generation.repetition_penalty = 1.2;
+    if (sources_ && random_.below(3) == 0) generation.coverage_penalty = 0.2;
+    if (sources_ && random_.below(3) == 0) options.alignments = true;
+    SentenceConstraints constraints;
+    if (random_.below(4) == 0 && generation.max_length > 1) constraints.prefix = {token()};
+    return BeamSearchRequest(std::move(options), std::move(constraints));
   }
   SamplingRequest sampling() {
     SamplingRequest request{.config = {.temperature = random_.below(3) == 0 ? 0.0 : 1.0,
@@ -158,7 +158,7 @@ TEST(Scheduler, MemoryIsThatOfWhatIsThereAtOnce) {
     DecodingRequest request;
     request.source = source[i];
     request.prompt = {kBos};
-    request.search = BeamSearchRequest{.options = {.generation = {.beam_size = kBeam, .max_length = kLongest}}};
+    request.search = BeamSearchRequest({.generation = {.beam_size = kBeam, .max_length = kLongest}});
     request.batch = {.sequences = kAtOnce, .lanes = 1};
     return request;
   };

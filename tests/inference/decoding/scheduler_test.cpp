@@ -144,8 +144,7 @@ TEST(Scheduler, WhoEntersAtOnceNeedsNoPlace) {
   const auto model = translation_model();
   Scheduler scheduler(model);
   SchedulerClient client(scheduler);
-  BeamSearchRequest beam;
-  beam.options.generation = {.beam_size = 2, .max_length = 50, .min_length = 40};
+  const BeamSearchRequest beam({.generation = {.beam_size = 2, .max_length = 50, .min_length = 40}});
   DecodingRequest request{.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .batch = {.sequences = 4}};
   for (size_t i = 0; i < 8; ++i) client.submit(i, request);
   client.work();
@@ -296,7 +295,7 @@ TEST(Scheduler, LogitsThatAreNoNumbersEndTheirOwnRequestAlone) {
   }
   requests.push_back(sampling_of({5, poison}, 25));
   DecodingRequest beam = requests.back();
-  beam.search = BeamSearchRequest{.options = {.generation = {.beam_size = 3, .max_length = 5}}};
+  beam.search = BeamSearchRequest({.generation = {.beam_size = 3, .max_length = 5}});
   requests.push_back(beam);
   for (size_t i = 0; i < requests.size(); ++i) client.submit(i, requests[i]);
   while (client.outstanding() > 0) {
@@ -353,8 +352,7 @@ TEST(Scheduler, BeamsBoundABatchToo) {
   Scheduler scheduler(model);
   SchedulerClient client(scheduler);
   for (size_t i = 0; i < 9; ++i) {
-    BeamSearchRequest beam;
-    beam.options.generation = {.beam_size = 1024, .max_length = 2};
+    const BeamSearchRequest beam({.generation = {.beam_size = 1024, .max_length = 2}});
     client.submit(i, {.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .batch = {.lanes = 1}});
   }
   int64_t most = 0;
@@ -372,8 +370,7 @@ TEST(Scheduler, AnInterruptIsSeenInTheNextStep) {
   Scheduler scheduler(model);
   SchedulerClient client(scheduler);
   std::atomic<bool> interrupt = false;
-  BeamSearchRequest beam;
-  beam.options.generation = {.beam_size = 4, .max_length = 1000, .min_length = 900};
+  const BeamSearchRequest beam({.generation = {.beam_size = 4, .max_length = 1000, .min_length = 900}});
   client.submit(0, {.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .interrupt = &interrupt});
   EXPECT_TRUE(client.work().empty());
   interrupt = true;

@@ -216,9 +216,8 @@ TEST(SearchOptionsOfTheModel, PairsOfThePromptAreNotRepeated) {
   const std::shared_ptr<const DecoderLm> model = random_language_model(small_language_config(kTokens, 64));
   Scheduler scheduler(std::make_shared<LanguageDecodingModel>(model));
   SchedulerClient client(scheduler);
-  BeamSearchRequest search;
-  search.options = options_with(
-      {.beam_size = 4, .max_length = 6, .no_repeat_ngram_size = 2, .eos_tokens = {0}, .special_tokens = true}, 4);
+  const BeamSearchRequest search(options_with(
+      {.beam_size = 4, .max_length = 6, .no_repeat_ngram_size = 2, .eos_tokens = {0}, .special_tokens = true}, 4));
   client.submit(0, {.prompt = prompt, .search = search});
   while (client.outstanding() > 0)
     for (auto& [tag, result] : client.work()) {
@@ -410,6 +409,10 @@ TEST_F(SearchOptions, RefusalsNameWhatIsWrong) {
   EXPECT_THAT(refusal(options, {.required = TokenSequences(65, {4})}), HasSubstr("required: 65 phrases, at most 64"));
   options.banned = {{5, 6}};
   EXPECT_THAT(refusal(options, {.required = {{4, 5, 6}}}), HasSubstr("contains one that is banned"));
+  options.banned = {};
+  options.generation.max_length = 4000;
+  options.banned = TokenSequences(9, std::vector<int32_t>(3999, 4));
+  EXPECT_THAT(refusal(options, {}), HasSubstr("banned: the phrases have more than 32768 tokens in all"));
   options.banned = {{kBos}};
   EXPECT_THAT(refusal(options, {}), HasSubstr("banned: token 2"));
 }

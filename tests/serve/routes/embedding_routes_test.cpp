@@ -92,5 +92,20 @@ TEST_F(EmbeddingRoutes, ATextIsCutOrRefused) {
   EXPECT_THAT(left.json()["error"].get<std::string>(), HasSubstr("truncation_direction"));
 }
 
+TEST_F(EmbeddingRoutes, TokensOfARequestAreLimited) {
+  ServeConfig config;
+  config.models["embed"].folder = (folder_ / "embed").string();
+  config.limits.tokens = 20;
+  service_.emplace(config);
+  const auto tokenize = [&](const std::vector<std::string>& texts) {
+    return service_->post("/tokenize", {{"inputs", texts}, {"model", "embed"}});
+  };
+  EXPECT_EQ(tokenize({"a cat"}).status, 200);
+  const Answer refused = tokenize(std::vector<std::string>(30, "a cat"));
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_THAT(refused.body, HasSubstr("inputs: has "));
+  EXPECT_THAT(refused.body, HasSubstr(" tokens, at most 20 are accepted"));
+}
+
 }  // namespace
 }  // namespace attune::serve
