@@ -125,11 +125,11 @@ EncodeInput parse_json_line(const std::string& line, const std::string& where) {
 }
 
 Encoding encode_one(const Tokenizer& tokenizer, const UseCommand& command, const EncodeInput& input) {
-  EncodeOptions options{.special_tokens = command.special_tokens || command.as_configured};
+  EncodeOptions options{.special_tokens = command.special_tokens || command.as_configured, .target = command.target};
   if (command.as_configured) options.truncation = tokenizer.truncation();
   if (input.second) return tokenizer.encode_pair(input.text, *input.second, options);
   if (options.special_tokens) return tokenizer.encode_for_model(input.text, options);
-  return {tokenizer.encode(input.text), {}};
+  return {command.target ? tokenizer.encode_target(input.text) : tokenizer.encode(input.text), {}};
 }
 
 std::string shown_tokens(const Tokenizer& tokenizer, const UseCommand& command, const std::vector<int32_t>& ids) {

@@ -86,7 +86,7 @@ std::optional<int32_t> tokens_before(const std::vector<int32_t>& text, const std
 // The links of a pair, between the tokens that the model reads.
 std::optional<std::vector<TokenLink>> links_in(const ParallelExample& read, const TextPair& pair,
                                                const Tokenizer& source, const Tokenizer& target) {
-  const ParallelExample texts{source.encode(pair.source), target.encode(pair.target)};
+  const ParallelExample texts{source.encode(pair.source), target.encode_target(pair.target)};
   std::optional<std::vector<TokenLink>> links = links_of(pair, texts, source, target);
   const auto before_source = tokens_before(texts.source, read.source);
   const auto before_target = tokens_before(texts.target, read.target);
@@ -139,7 +139,7 @@ std::vector<int32_t> PairFrame::source(const Tokenizer& tokenizer, std::string_v
 }
 
 std::vector<int32_t> PairFrame::target(const Tokenizer& tokenizer, std::string_view text) const {
-  std::vector<int32_t> ids = tokenizer.encode(text);
+  std::vector<int32_t> ids = tokenizer.encode_target(text);
   if (first >= 0) ids.insert(ids.begin(), first);
   ids.push_back(end < 0 ? tokenizer.eos_id() : end);
   return ids;

@@ -17,6 +17,9 @@ class LimitedTokenizer final : public Tokenizer {
   }
 
   std::vector<int32_t> encode(std::string_view text) const override { return checked(whole_->encode(text)); }
+  std::vector<int32_t> encode_target(std::string_view text) const override {
+    return checked(whole_->encode_target(text));
+  }
   Encoding encode_for_model(std::string_view text, const EncodeOptions& options) const override {
     return checked(whole_->encode_for_model(text, options));
   }

@@ -44,6 +44,7 @@ struct Padding {
 
 struct EncodeOptions {
   bool special_tokens = true;  // [CLS], [SEP], <s> and the like, where the model expects them
+  bool target = false;         // the text is in the language that a translator writes, see encode_target()
   std::optional<Truncation> truncation = {};
 };
 
@@ -62,6 +63,10 @@ class Tokenizer {
 
   /// Returns ids without bos and eos; none for text without tokens.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+
+  /// The same for a text in the language that a translator writes: encode(), but with Marian, whose one vocabulary has
+  /// the pieces of two models, one for each language.
+  virtual std::vector<int32_t> encode_target(std::string_view text) const { return encode(text); }
 
   /// Returns ids with the special tokens that a model expects around a text. Without such tokens: encode().
   virtual Encoding encode_for_model(std::string_view text, const EncodeOptions& options = {}) const;

@@ -70,7 +70,7 @@ void check_length(const char* field, int64_t length, const TransformerConfig& mo
 }
 
 // What stands in the place of a text and its tokenizer leaves none beside it.
-void check_prepared(const DataConfig& data, bool pairs) {
+void check_prepared(const DataConfig& data, const GenerationConfig& generation, bool pairs) {
   if (data.prepared.empty()) return;
   for (const auto& [field, files] : {std::pair{"data.train_source", &data.train_source},
                                      {"data.train_target", &data.train_target},
@@ -86,6 +86,10 @@ void check_prepared(const DataConfig& data, bool pairs) {
       fail<ConfigError>("{} = \"{}\": data.prepared = \"{}\" has its tokenizer", field, *file, data.prepared);
   if (data.tokenizer_frames_texts)
     fail<ConfigError>("data.tokenizer_frames_texts = true: data.prepared = \"{}\" has bos and eos", data.prepared);
+  if (pairs && generation.special_tokens)
+    fail<ConfigError>(
+        "generation.special_tokens = true: data.prepared = \"{}\" has bos and eos; train on the text itself",
+        data.prepared);
   if (!data.second_text_field.empty())
     fail<ConfigError>("data.second_text_field = \"{}\": data.prepared = \"{}\" has single texts",
                       data.second_text_field, data.prepared);
@@ -94,11 +98,11 @@ void check_prepared(const DataConfig& data, bool pairs) {
                       data.prepared, pairs ? "data.valid_source" : "data.valid_files");
 }
 
-void check_data(const DataConfig& data, const TransformerConfig& model) {
+void check_data(const DataConfig& data, const GenerationConfig& generation, const TransformerConfig& model) {
   check_pairs("data.train_source", "data.train_target", data, true);
   check_pairs("data.valid_source", "data.valid_target", data, false);
   check_tokenizers(data);
-  check_prepared(data, model.architecture == Architecture::encoder_decoder);
+  check_prepared(data, generation, model.architecture == Architecture::encoder_decoder);
   check_below_one("data.valid_fraction", data.valid_fraction);
   if (data.text_unit == TextUnit::answer && model.architecture == Architecture::encoder_masked_lm)
     fail<ConfigError>("data.text_unit = \"answer\": architecture = \"encoder_masked_lm\" reads texts");
@@ -274,7 +278,7 @@ void RunConfig::validate() const {
         "model.architecture = \"encoder\": has no task to train for; \"encoder_classifier\" and \"encoder_masked_lm\" "
         "have one");
   refuse_foreign_fields(*this);
-  check_data(data, model);
+  check_data(data, generation, model);
   check_model(model, data);
   check_optimizer(optimizer);
   check_train(train);

@@ -50,10 +50,22 @@ std::string unused_note(const RunConfig& config) {
                      config.train.initialize_from);
 }
 
+// The tokenizer of data.FIELD, which has bos and eos where texts get them.
+std::shared_ptr<const Tokenizer> load_given(const char* field, const std::string& path, bool framed, const char* hint) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(path);
+  if (framed && (tokenizer->bos_id() < 0 || tokenizer->eos_id() < 0))
+    fail<ConfigError>("data.{} = \"{}\": has no {} token, which is put around a text{}", field, path,
+                      tokenizer->bos_id() < 0 ? "bos" : "eos", hint);
+  return tokenizer;
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config) {
-  if (!config.data.tokenizer.empty()) return load_tokenizer(config.data.tokenizer);
+  const bool framed = config.model.architecture != Architecture::decoder_lm && !config.data.tokenizer_frames_texts;
+  if (!config.data.tokenizer.empty())
+    return load_given("tokenizer", config.data.tokenizer, framed,
+                      "; with data.tokenizer_frames_texts = true it has its own special tokens");
   const std::string& initial = config.train.initialize_from;
   if (!initial.empty()) return load_tokenizers(initial_model_folder(initial)).source;
   return nullptr;
@@ -63,12 +75,14 @@ TokenizerPair make_tokenizers(const RunConfig& config) {
   const DataConfig& data = config.data;
   const std::string& one =
       data.tokenizer.empty() && data.source_tokenizer == data.target_tokenizer ? data.source_tokenizer : data.tokenizer;
+  const bool framed = !config.generation.special_tokens;
   if (!one.empty()) {
-    const std::shared_ptr<const Tokenizer> both = load_tokenizer(one);
+    const auto both = load_given(data.tokenizer.empty() ? "source_tokenizer" : "tokenizer", one, framed, "");
     return {both, both};
   }
   if (!data.source_tokenizer.empty())
-    return {load_tokenizer(data.source_tokenizer), load_tokenizer(data.target_tokenizer)};
+    return {load_given("source_tokenizer", data.source_tokenizer, framed, ""),
+            load_given("target_tokenizer", data.target_tokenizer, framed, "")};
   const std::string& initial = config.train.initialize_from;
   if (!initial.empty()) return load_tokenizers(initial_model_folder(initial));
 

@@ -251,9 +251,9 @@ std::shared_ptr<const Tokenizer> tokenizer_in(const PythonTokenizer& tokenizer) 
   return tokenizer.tokenizer;
 }
 
-std::optional<PythonTokenizer> out_of(const std::shared_ptr<const Tokenizer>& tokenizer) {
+std::optional<PythonTokenizer> out_of(const std::shared_ptr<const Tokenizer>& tokenizer, bool target) {
   if (!tokenizer) return {};
-  return PythonTokenizer{tokenizer};
+  return PythonTokenizer{tokenizer, target};
 }
 
 void bind_parameters(nb::class_<PythonModel>& model) {
@@ -282,13 +282,13 @@ void bind_parameters(nb::class_<PythonModel>& model) {
           [](const PythonModel& self, bool on) { set_activation_checkpointing(self.module(), on); }, nb::arg("on"),
           "On: layers compute activations again in backward(), which takes less memory and more time.")
       .def_prop_rw(
-          "tokenizer", [](const PythonModel& self) { return out_of(self.source_tokenizer); },
+          "tokenizer", [](const PythonModel& self) { return out_of(self.source_tokenizer, false); },
           [](PythonModel& self, const PythonTokenizer& tokenizer) {
             self.source_tokenizer = self.target_tokenizer = tokenizer_in(tokenizer);
           },
           "That of the source, where there are two; None: the model was built and not loaded.")
       .def_prop_rw(
-          "target_tokenizer", [](const PythonModel& self) { return out_of(self.target_tokenizer); },
+          "target_tokenizer", [](const PythonModel& self) { return out_of(self.target_tokenizer, true); },
           [](PythonModel& self, const PythonTokenizer& tokenizer) { self.target_tokenizer = tokenizer_in(tokenizer); })
       .def(
           "save",

@@ -13,13 +13,13 @@
 namespace attune::python {
 namespace {
 
-Encoding encode(const Tokenizer& tokenizer, const std::string& text, const std::optional<std::string>& pair,
+Encoding encode(const PythonTokenizer& self, const std::string& text, const std::optional<std::string>& pair,
                 bool special_tokens, std::optional<int64_t> max_length) {
   check_text(text, "text");
   if (pair) check_text(*pair, "pair");
-  EncodeOptions options = {.special_tokens = special_tokens, .truncation = {}};
+  EncodeOptions options = {.special_tokens = special_tokens, .target = self.target, .truncation = {}};
   if (max_length) options.truncation = Truncation{.max_length = *max_length};
-  return pair ? tokenizer.encode_pair(text, *pair, options) : tokenizer.encode_for_model(text, options);
+  return pair ? self.tokenizer->encode_pair(text, *pair, options) : self.tokenizer->encode_for_model(text, options);
 }
 
 }  // namespace
@@ -45,14 +45,14 @@ vocabulary.json. A folder with one tokenizer for each side of a translation has 
               const TokenizerPair pair = load_tokenizers(path);
               return side == "source" ? pair.source : pair.target;
             });
-            new (self) PythonTokenizer{std::move(tokenizer)};
+            new (self) PythonTokenizer{std::move(tokenizer), side == "target"};
           },
           nb::arg("path"), nb::arg("side") = "source")
       .def(
           "encode",
           [](const PythonTokenizer& self, const std::string& text, const std::optional<std::string>& pair,
              bool add_special_tokens, std::optional<int64_t> max_length) {
-            return unlocked([&] { return encode(*self.tokenizer, text, pair, add_special_tokens, max_length).ids; });
+            return unlocked([&] { return encode(self, text, pair, add_special_tokens, max_length).ids; });
           },
           nb::arg("text"), nb::arg("pair") = nb::none(), nb::kw_only(), nb::arg("add_special_tokens") = true,
           nb::arg("max_length") = nb::none(),
@@ -65,7 +65,7 @@ vocabulary.json. A folder with one tokenizer for each side of a translation has 
             return unlocked([&] {
               std::vector<std::vector<int32_t>> ids;
               for (const std::string& text : texts)
-                ids.push_back(encode(*self.tokenizer, text, {}, add_special_tokens, max_length).ids);
+                ids.push_back(encode(self, text, {}, add_special_tokens, max_length).ids);
               return ids;
             });
           },
@@ -82,7 +82,8 @@ vocabulary.json. A folder with one tokenizer for each side of a translation has 
           [](const PythonTokenizer& self, const std::string& text) {
             check_text(text, "text");
             std::vector<std::string> tokens;
-            for (const int32_t id : self.tokenizer->encode(text)) tokens.push_back(self.tokenizer->piece(id));
+            for (const int32_t id : self.target ? self.tokenizer->encode_target(text) : self.tokenizer->encode(text))
+              tokens.push_back(self.tokenizer->piece(id));
             return tokens;
           },
           nb::arg("text"), "The tokens of a text as people see them, without special ones.")

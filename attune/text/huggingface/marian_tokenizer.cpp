@@ -27,7 +27,8 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
       source_(read_file(vocabulary.parent_path() / "source.spm", kMaxTokenizerBytes)),
       target_(read_file(vocabulary.parent_path() / "target.spm", kMaxTokenizerBytes)),
       vocabulary_(token_map(parse_vocabulary_object(vocabulary_json_, vocabulary.string()), vocabulary.string())),
-      processor_(load_sentence_piece(source_, (vocabulary.parent_path() / "source.spm").string())) {
+      of_source_(load_sentence_piece(source_, (vocabulary.parent_path() / "source.spm").string())),
+      of_target_(load_sentence_piece(target_, (vocabulary.parent_path() / "target.spm").string())) {
   const fs::path separate = vocabulary.parent_path() / "target_vocab.json";
   if (is_there(separate)) fail<FileError>("{}: separate vocabularies are not supported", separate.string());
   const auto id_of = [&](const char* token) {
@@ -40,20 +41,13 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
 
 MarianTokenizer::~MarianTokenizer() = default;
 
-std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
-  check_text_size(text);
-  std::vector<int32_t> ids;
-  const auto add = [&](std::string_view token) {
-    const int32_t id = vocabulary_.find(token);
-    ids.push_back(id >= 0 ? id : unk_id());
-  };
-  if (text.starts_with(">>")) {
-    if (const size_t end = text.rfind("<<"); end != std::string_view::npos && end > 2) {
-      add(text.substr(0, end + 2));
-      text.remove_prefix(end + 2);
-    }
-  }
-  // Special tokens in a text are themselves.
+void MarianTokenizer::add(std::string_view token, std::vector<int32_t>& ids) const {
+  const int32_t id = vocabulary_.find(token);
+  ids.push_back(id >= 0 ? id : unk_id());
+}
+
+// Special tokens in a text are themselves.
+void MarianTokenizer::add_pieces(const Processor& processor, std::string_view text, std::vector<int32_t>& ids) const {
   std::vector<std::string> pieces;
   for (;;) {
     size_t at = text.find('<');
@@ -65,17 +59,36 @@ std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
         break;
       }
     }
-    const std::string_view part = text.substr(0, at);
-    attune::encode(*processor_, part, pieces);
-    for (const std::string& piece : pieces) add(piece);
-    if (found.empty()) return ids;
-    add(found);
+    attune::encode(processor, text.substr(0, at), pieces);
+    for (const std::string& piece : pieces) add(piece, ids);
+    if (found.empty()) return;
+    add(found, ids);
     text.remove_prefix(at + found.size());
   }
 }
 
+std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
+  check_text_size(text);
+  std::vector<int32_t> ids;
+  if (text.starts_with(">>")) {
+    if (const size_t end = text.find("<<", 2); end != std::string_view::npos && end > 2) {
+      add(text.substr(0, end + 2), ids);
+      text.remove_prefix(end + 2);
+    }
+  }
+  add_pieces(*of_source_, text, ids);
+  return ids;
+}
+
+std::vector<int32_t> MarianTokenizer::encode_target(std::string_view text) const {
+  check_text_size(text);
+  std::vector<int32_t> ids;
+  add_pieces(*of_target_, text, ids);
+  return ids;
+}
+
 Encoding MarianTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
-  Encoding result{encode(text), {}};
+  Encoding result{options.target ? encode_target(text) : encode(text), {}};
   if (options.truncation)
     result.cut = truncate(*options.truncation, options.special_tokens ? 1 : 0, result.ids, nullptr);
   if (options.special_tokens) result.ids.push_back(eos_id());

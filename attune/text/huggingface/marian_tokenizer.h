@@ -14,8 +14,9 @@ class SentencePieceProcessor;
 
 namespace attune::huggingface {
 
-/// source.spm cuts a text into pieces, and vocab.json gives the pieces of both languages their ids. A text may begin
-/// with a language code, >>de<<, which is one token. A model expects </s> after a text.
+/// source.spm cuts a text into pieces, target.spm one that a translator writes, and vocab.json gives the pieces of both
+/// their ids. A text that is translated may begin with a language code, >>de<<, which is one token. A model expects
+/// </s> after a text.
 class MarianTokenizer final : public Tokenizer {
  public:
   /// `vocabulary` is a vocab.json with a source.spm and a target.spm beside. Throws FileError that names the file.
@@ -23,6 +24,7 @@ class MarianTokenizer final : public Tokenizer {
   ~MarianTokenizer() override;
 
   std::vector<int32_t> encode(std::string_view text) const override;
+  std::vector<int32_t> encode_target(std::string_view text) const override;
   Encoding encode_for_model(std::string_view text, const EncodeOptions& options = {}) const override;
   int32_t token_id(std::string_view token) const override { return vocabulary_.find(token); }
   bool is_special_token(int32_t id) const override { return Tokenizer::is_special_token(id) || id == unk_id(); }
@@ -34,11 +36,15 @@ class MarianTokenizer final : public Tokenizer {
   void save(const std::filesystem::path& file) const override;
 
  private:
+  using Processor = sentencepiece::SentencePieceProcessor;
+
   std::string join(const std::vector<int>& ids) const override;
+  void add(std::string_view token, std::vector<int32_t>& ids) const;
+  void add_pieces(const Processor& processor, std::string_view text, std::vector<int32_t>& ids) const;
 
   std::string vocabulary_json_, source_, target_;  // the files
   TokenMap vocabulary_;
-  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  std::unique_ptr<Processor> of_source_, of_target_;
 };
 
 }  // namespace attune::huggingface

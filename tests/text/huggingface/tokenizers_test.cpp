@@ -337,5 +337,35 @@ TEST(MarianTokenizer, TakesItsIdsFromTheVocabulary) {
   EXPECT_NE(message_of<FileError>([&] { load_tokenizers(copy.path()); }).find("target.spm"), std::string::npos);
 }
 
+// target.spm cuts what a translator writes; a language code ends with the first "<<".
+TEST(MarianTokenizer, CutsEachLanguageByItsOwnModel) {
+  const TemporaryFolder folder;
+  const auto source = train_sentence_piece({"the old dog sleeps", "the cat sees the old dog"}, {.vocab_size = 19});
+  const auto target = train_sentence_piece({"der alte Hund sieht die Katze", "eine Katze"}, {.vocab_size = 22});
+  source->save(folder / "source.spm");
+  target->save(folder / "target.spm");
+  nlohmann::ordered_json vocabulary = {{"</s>", 0}, {"<unk>", 1}, {"<pad>", 2}, {">>de<<", 3}};
+  for (const auto& tokenizer : {source.get(), target.get()})
+    for (int32_t id = 4; id < tokenizer->vocab_size(); ++id)
+      vocabulary.emplace(tokenizer->piece(id), static_cast<int32_t>(vocabulary.size()));
+  write_file(folder / "vocab.json", vocabulary.dump());
+  const TokenizerPair pair = load_tokenizers(folder.path());
+  const auto pieces_of = [](const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+    std::vector<std::string> pieces;
+    for (const int32_t id : ids) pieces.push_back(tokenizer.piece(id));
+    return pieces;
+  };
+  const std::string text = "die alte Katze";
+  const auto expected = pieces_of(*target, target->encode(text));
+  EXPECT_EQ(pieces_of(*pair.target, pair.target->encode_target(text)), expected);
+  EXPECT_EQ(pair.target->encode_for_model(text, {.special_tokens = false, .target = true}).ids,
+            pair.target->encode_target(text));
+  EXPECT_NE(pieces_of(*pair.source, pair.source->encode(text)), expected);
+  const auto coded = pair.source->encode(">>de<<the dog<<sees");
+  EXPECT_EQ(coded.front(), 3);
+  std::vector<std::string> after = pieces_of(*pair.source, {coded.begin() + 1, coded.end()});
+  EXPECT_EQ(after.size(), source->encode("the dog<<sees").size()) << "nothing is swallowed";
+}
+
 }  // namespace
 }  // namespace attune

@@ -157,6 +157,8 @@ TEST(RunConfig, ValidateNamesFieldAndValue) {
       {[](C& c) { c.data.max_tokens_per_sentence = 0; }, "data.max_tokens_per_sentence = 0"},
       {[](C& c) { c.data.prepared = "p", c.data.train_source = c.data.train_target = {"a"}; },
        "data.train_source names a: data.prepared = \"p\" is the training text"},
+      {[](C& c) { c.data.prepared = "p", c.generation.special_tokens = true; },
+       "generation.special_tokens = true: data.prepared = \"p\" has bos and eos"},
       {[](C& c) { c.data.prepared = "p", c.data.tokenizer = "t"; }, "data.tokenizer = \"t\": data.prepared = \"p\""},
       {[](C& c) { c.optimizer.beta_1 = 1; }, "optimizer.beta_1 = 1: needs a number from 0 to below 1"},
       {[](C& c) { c.optimizer.beta_2 = -0.5; }, "optimizer.beta_2 = -0.5"},
