@@ -41,6 +41,16 @@ void accumulate(GradientNode& node, Tensor gradient) {
   add_in_place(node.gradient, gradient);
 }
 
+void check_gradient(const char* name, const Tensor& x, const Tensor& gradient, bool any_device) {
+  const auto converts = [](DType type) { return type == DType::f32 || type == DType::bf16; };
+  if (gradient.shape() != x.shape())
+    fail<ShapeError>("{}: expected shape {}, found {}", name, x.shape().text(), gradient.shape().text());
+  if (gradient.dtype() != x.dtype() && !(converts(x.dtype()) && converts(gradient.dtype())))
+    fail<ShapeError>("{}: expected {}, found {}", name, name_of(x.dtype()), name_of(gradient.dtype()));
+  if (!any_device && gradient.device() != x.device())
+    fail<ShapeError>("{}: expected one on {}, found {}", name, x.device().text(), gradient.device().text());
+}
+
 // For each leaf: how many of the nodes that backward has not visited yet use it.
 class LeafUses {
  public:
@@ -105,8 +115,7 @@ Tensor gradient(const Tensor& x) {
 
 void set_gradient(const Tensor& x, Tensor gradient) {
   if (!x.node()) fail<ShapeError>("set_gradient: tensor {} requires no gradient", x.shape().text());
-  if (gradient.defined() && gradient.shape() != x.shape())
-    fail<ShapeError>("set_gradient: expected shape {}, found {}", x.shape().text(), gradient.shape().text());
+  if (gradient.defined()) check_gradient("set_gradient", x, gradient, true);
   x.node()->gradient = std::move(gradient);
 }
 
@@ -134,6 +143,7 @@ void record_always(const char* op, std::span<const Tensor> inputs, Tensor& outpu
 
 void backward(const Tensor& loss, const Tensor& cotangent, const LeafObserver& on_complete) {
   if (!loss.node()) fail<ShapeError>("backward: the loss depends on nothing that requires a gradient");
+  if (cotangent.defined()) check_gradient("backward", loss, cotangent, loss.numel() == 1);
   const NoGrad no_grad;
   std::optional<LeafUses> uses;
   if (on_complete) uses.emplace(*loss.node());

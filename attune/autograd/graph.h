@@ -39,7 +39,8 @@ bool requires_gradient(const Tensor& x);
 
 /// d(loss)/d(x) after backward(); undefined when the loss does not depend on x.
 Tensor gradient(const Tensor& x);
-/// Replaces it; an undefined `gradient` clears it. Throws ShapeError when `x` requires none or has another shape.
+/// Replaces it; an undefined `gradient` clears it. Throws ShapeError when `x` requires none, or has another shape or
+/// type (float32 and bfloat16 go together).
 void set_gradient(const Tensor& x, Tensor gradient);
 void clear_gradient(const Tensor& x);
 
@@ -60,6 +61,7 @@ using LeafObserver = std::function<void(const GradientNode& leaf)>;
 /// device of `loss`. For the losses in ops/ it may be on the CPU: they read it there, without a wait. The tensors that
 /// a node keeps are freed as soon as its backward has run. `on_complete` is called when the last node that uses a leaf
 /// is done; not for a leaf that a node without gradient uses too. Throws ShapeError when `loss` was not recorded, when
+/// the cotangent has another shape, type (float32 and bfloat16 go together) or, with more than one number, device, when
 /// backward() has already walked one of its nodes, or when gradients to be added are on two devices and have more than
 /// one number.
 void backward(const Tensor& loss, const Tensor& cotangent = {}, const LeafObserver& on_complete = {});

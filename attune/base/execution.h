@@ -20,6 +20,7 @@ enum class ProductPrecision { float32, bfloat16 };
 struct DropoutStep {
   uint64_t seed = 1;
   uint64_t step = 0;  // number of the forward pass, unique within a run
+  uint32_t use = 0;   // of a layer in the pass: more than one where layers share parameters, see LayerUse
 };
 
 /// The settings of the operations that a thread calls. Modules and tensors store none of them, so running a model

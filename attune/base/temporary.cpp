@@ -34,10 +34,14 @@ fs::path random_name(const fs::path& target) {
   return name;
 }
 
-// A file system that has no locks leaves the entry without one; then it is never taken for a leftover either, see
-// is_leftover().
-void lock(const Descriptor& descriptor) {
-  ::flock(descriptor.get(), LOCK_EX | LOCK_NB);
+// Locks a new entry. False: somebody has taken it for a leftover, and removes it. A file system that has no locks
+// leaves the entry without one; then it is never taken for a leftover either, see is_leftover().
+bool lock(const TemporaryEntry& entry) {
+  if (::flock(entry.descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat opened {
+  }, named{};
+  return ::fstat(entry.descriptor.get(), &opened) == 0 && ::lstat(entry.path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 bool is_temporary(std::string_view name, std::string_view target) {
@@ -74,8 +78,7 @@ TemporaryEntry make_temporary_file(const fs::path& target, unsigned mode) {
         Descriptor(::open(entry.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!entry.descriptor.is_open() && errno == EEXIST) continue;
     if (!entry.descriptor.is_open()) fail_to_write(target);
-    lock(entry.descriptor);
-    return entry;
+    if (lock(entry)) return entry;
   }
 }
 
@@ -87,9 +90,9 @@ TemporaryEntry make_temporary_folder(const fs::path& target) {
       fail_to_write(target);
     }
     entry.descriptor = Descriptor(::open(entry.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!entry.descriptor.is_open() && errno == ENOENT) continue;
     if (!entry.descriptor.is_open()) fail_to_write(target);
-    lock(entry.descriptor);
-    return entry;
+    if (lock(entry)) return entry;
   }
 }
 

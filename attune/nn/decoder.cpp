@@ -30,8 +30,10 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, const Attentio
                            const AttentionMask& cross_mask) const {
   Tensor h = x;
   const Tensor source = memory.defined() ? for_products(memory) : memory;
-  for (size_t i = 0; i < layers_.size(); ++i)
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerUse use(layers_, i);
     if (!leaves_out(static_cast<int64_t>(i))) h = (*layers_[i])(h, source, self_mask, cross_mask);
+  }
   return norm_ ? (*norm_)(h) : h;
 }
 
@@ -60,6 +62,7 @@ GuidedDecoderOutput Decoder::guided(const Tensor& x, const Tensor& memory, const
   const Tensor source = for_products(memory);
   for (int64_t i = 0; i < std::ssize(layers_); ++i) {
     const DecoderLayer& at = *layers_[static_cast<size_t>(i)];
+    const LayerUse use(layers_, static_cast<size_t>(i));
     if (i != layer) {
       if (!leaves_out(i)) output.states = at(output.states, source, self_mask, other_mask);
       continue;

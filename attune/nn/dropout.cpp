@@ -16,7 +16,8 @@ void Dropout::set_probability(double probability) {
 
 DropoutMask Dropout::mask() const {
   const std::optional<DropoutStep>& now = execution().dropout;
-  return now ? DropoutMask{probability_, now->seed, now->step, index_} : DropoutMask{};
+  constexpr int kIndexBits = 20;  // no model has more dropouts
+  return now ? DropoutMask{probability_, now->seed, now->step, index_ ^ now->use << kIndexBits} : DropoutMask{};
 }
 
 }  // namespace attune

@@ -17,6 +17,7 @@ Tensor Encoder::operator()(const Tensor& x, const AttentionMask& mask) const {
   Tensor h = x;
   for (size_t i = 0; i < layers_.size(); ++i) {
     stop_if_unwanted();
+    const LayerUse use(layers_, i);
     if (!leaves_out(static_cast<int64_t>(i))) h = (*layers_[i])(h, mask);
   }
   return norm_ ? (*norm_)(h) : h;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "attune/base/execution.h"
 #include "attune/nn/module.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -22,6 +24,21 @@ class LayerStack : public Module {
  private:
   Place place_;
   double probability_ = 0;
+};
+
+/// While this object lives, dropout has masks of its own for this use of layer i of a stack: layers that share their
+/// parameters are one object, whose every use in a forward pass draws anew. Sets DropoutStep::use.
+class LayerUse {
+ public:
+  template <class Layers>
+  LayerUse(const Layers& layers, size_t i)
+      : scope_([&](Execution& e) {
+          const auto at = layers.begin() + static_cast<std::ptrdiff_t>(i);
+          if (e.dropout) e.dropout->use = static_cast<uint32_t>(std::count(layers.begin(), at, *at));
+        }) {}
+
+ private:
+  ExecutionScope scope_;
 };
 
 /// Training steps leave each layer of the module's stacks out with this probability: its input is then its output, and

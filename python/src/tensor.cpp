@@ -257,7 +257,8 @@ with DLPack or a buffer) and copies any other. numpy.asarray(tensor) and torch.f
           "d(loss)/d(self) after backward(), or None.")
       .def_prop_ro("requires_grad", [](const Tensor& self) { return requires_gradient(self); })
       .def(
-          "set_grad", [](const Tensor& self, const Tensor& grad) { set_gradient(self, grad); }, nb::arg("grad"))
+          "set_grad",  // a copy, to which backward() adds in place: the memory may be an array's
+          [](const Tensor& self, const Tensor& grad) { set_gradient(self, grad.clone()); }, nb::arg("grad"))
       .def("clear_grad", [](const Tensor& self) { clear_gradient(self); })
       .def("detach", &Tensor::detach, "The same values without a gradient.")
       .def(

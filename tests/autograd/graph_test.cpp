@@ -55,6 +55,21 @@ TEST(Autograd, AGradientHasTheShapeOfItsTensor) {
   EXPECT_TRUE(gradient(x).defined());
 }
 
+TEST(Autograd, AGradientHasTheTypeAndACotangentTheDeviceOfItsTensor) {
+  const Tensor x = leaf(1);
+  EXPECT_EQ(message_of<ShapeError>([&] { set_gradient(x, Tensor::full({2}, 1, {.dtype = DType::f64})); }),
+            "set_gradient: expected float32, found float64");
+  EXPECT_EQ(message_of<ShapeError>([&] { backward(scale(x, 2), Tensor::full({2}, 1, {.dtype = DType::f64})); }),
+            "backward: expected float32, found float64");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              backward(scale(x, 2), Tensor::full({1, 2}, 1));
+            }),
+            "backward: expected shape [2], found [1, 2]");
+  EXPECT_EQ(message_of<ShapeError>([&] { backward(scale(x, 2), Tensor::full({2}, 1, {.device = Plain{}})); }),
+            "backward: expected one on cpu, found plain");
+  EXPECT_FALSE(gradient(x).defined());
+}
+
 TEST(Autograd, GradientsAccumulateOverCalls) {
   const Tensor x = leaf(1);
   backward(scale(x, 2));

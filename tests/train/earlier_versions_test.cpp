@@ -63,6 +63,15 @@ TEST(EarlierVersions, ModelFoldersTranslateAsTheyDid) {
   }
 }
 
+double squared_distance(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.to(DType::f64), y = b.to(DType::f64);
+  double sum = 0;
+  for (int64_t i = 0; i < x.numel(); ++i) sum += std::pow(x.data<double>()[i] - y.data<double>()[i], 2);
+  return sum;
+}
+
+// Its layers share their parameters, and each use of a layer has a dropout mask of its own since, so that the run comes
+// near what it would have been, not upon it.
 TEST(EarlierVersions, ARunGoesOnAsItWouldHave) {
   const TemporaryFolder run;
   fs::copy(folder() / "run", run.path(), fs::copy_options::recursive);
@@ -74,8 +83,14 @@ TEST(EarlierVersions, ARunGoesOnAsItWouldHave) {
   const SafetensorsReader found = open_parameters(run / "model" / kParameterFile);
   const SafetensorsReader expected = open_parameters(folder() / "model" / kParameterFile);
   ASSERT_EQ(found.names(), expected.names());
-  for (const std::string& name : found.names())
-    EXPECT_LT(relative_error(found.load(name).to(DType::f64), expected.load(name).to(DType::f64)), 1e-3) << name;
+  const SafetensorsReader start(folder() / "run" / "checkpoints" / "step-00000190.safetensors");
+  double left = 0, way = 0;
+  for (const std::string& name : found.names()) {
+    const std::string old = start.contains("model." + name) ? name : fs::path(name).replace_extension(".gain").string();
+    left += squared_distance(found.load(name), expected.load(name));
+    way += squared_distance(start.load("model." + old), expected.load(name));
+  }
+  EXPECT_LT(std::sqrt(left / way), 0.15);
   EXPECT_FALSE(SafetensorsReader(run / "model" / kParameterFile).contains("encoder.norm.gain"));
   EXPECT_TRUE(SafetensorsReader(folder() / "model" / kParameterFile).contains("encoder.norm.gain"));
 }

@@ -36,6 +36,7 @@ struct TopOfRow {
   T threshold = -std::numeric_limits<T>::infinity();
 
   HWY_NOINLINE void Offer(int32_t token, T logit) {
+    if (heap.empty()) return;
     if (std::binary_search(excluded.begin(), excluded.end(), token)) return;
     const auto begin = heap.begin();
     if (count == heap.size()) std::pop_heap(begin, begin + static_cast<std::ptrdiff_t>(count--), Better());

@@ -65,7 +65,7 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
   if (q.d != k.d) fail<ShapeError>("attention: q {} has d_k = {} but k {} has {}", text(q), q.d, text(k), k.d);
   if (k.x.size(0) != v.x.size(0) || k.heads != v.heads)
     fail<ShapeError>("attention: k {} and v {} differ in rows or heads", text(k), text(v));
-  if (k.heads < 1 || q.heads % k.heads != 0)
+  if (q.heads < 1 || k.heads < 1 || q.heads % k.heads != 0)
     fail<ShapeError>("attention: {} query heads are not divisible by {} key heads", q.heads, k.heads);
   const Sequences& queries = options.query_sequences;
   const Sequences& keys = options.key_sequences;

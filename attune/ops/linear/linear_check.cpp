@@ -14,6 +14,14 @@ bool fit(DType x, DType weight) {
   return x == weight || (is_converted(x) && is_converted(weight));
 }
 
+// Products in float64 add a bias in float64, all others one in float32.
+void check_bias(const Tensor& x, const Tensor& bias) {
+  const DType needed = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  if (bias.defined() && bias.dtype() != needed)
+    fail<ShapeError>("linear: bias is {}, an input in {} needs {}", name_of(bias.dtype()), name_of(x.dtype()),
+                     name_of(needed));
+}
+
 }  // namespace
 
 void check_weight_gradient(std::string_view op, const Tensor& weight) {
@@ -35,6 +43,7 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!fit(x.dtype(), weight.dtype()))
     fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
   if (weight.dtype() != DType::bf16 && !is_floating(weight.dtype())) refuse_dtype("linear", weight.dtype());
+  check_bias(x, bias);
   check_weight_gradient("linear", weight);
   check_device("linear", x, {weight, bias});
 }
@@ -49,6 +58,7 @@ void check_linear(const Tensor& x, const LinearParameters& parameters) {
   if (bias.defined() && bias.shape() != Shape({weight.out()}))
     fail<ShapeError>("linear: weight [{}, {}] in {} gives {} columns but bias has shape {}", weight.out(), weight.in(),
                      enum_name(weight.format()), weight.out(), bias.shape().text());
+  check_bias(x, bias);
   check_device("linear", x, {weight.storage(), bias});
 }
 

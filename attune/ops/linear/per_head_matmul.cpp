@@ -30,7 +30,8 @@ Tensor per_head_matmul(const Tensor& x, const Tensor& weight) {
 }
 
 Tensor per_head_matmul_transposed(const Tensor& x, const Tensor& weight) {
-  if (x.rank() != 3 || weight.rank() != 2 || weight.size(1) != x.size(2) || weight.size(0) % x.size(1) != 0)
+  if (x.rank() != 3 || weight.rank() != 2 || x.size(1) < 1 || weight.size(1) != x.size(2) ||
+      weight.size(0) % x.size(1) != 0)
     fail<ShapeError>("per_head_matmul_transposed: x {} does not fit weight {}", x.shape().text(),
                      weight.shape().text());
   check_types("per_head_matmul_transposed", x, weight);

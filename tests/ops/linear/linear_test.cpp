@@ -254,6 +254,10 @@ TEST(Linear, ErrorsNameBothShapes) {
               linear(x, Tensor::zeros({8, 512}), Tensor::zeros({9}));
             }),
             "linear: weight [8, 512] gives 8 columns but bias has shape [9]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              linear(x, Tensor::zeros({8, 512}), Tensor::zeros({8}, {.dtype = DType::f64}));
+            }),
+            "linear: bias is float64, an input in float32 needs float32");
 }
 
 TEST(LinearSideBySide, GradientMatchesFiniteDifferences) {
