@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "attune/base/fail.h"
 
@@ -35,13 +36,11 @@ fs::path random_name(const fs::path& target) {
 }
 
 // Locks a new entry. False: somebody has taken it for a leftover, and removes it. A file system that has no locks
-// leaves the entry without one; then it is never taken for a leftover either, see is_leftover().
+// leaves the entry without one; then it is never taken for a leftover either, see lock_leftover().
 bool lock(const TemporaryEntry& entry) {
   if (::flock(entry.descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
-  struct stat opened {
-  }, named{};
-  return ::fstat(entry.descriptor.get(), &opened) == 0 && ::lstat(entry.path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+  struct stat named {};
+  return ::lstat(entry.path.c_str(), &named) == 0 || errno != ENOENT;
 }
 
 bool is_temporary(std::string_view name, std::string_view target) {
@@ -49,12 +48,14 @@ bool is_temporary(std::string_view name, std::string_view target) {
   return !found.empty() && (target.empty() || found == target);
 }
 
-bool is_leftover(const fs::path& path) {
-  const Descriptor entry(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+// The locked entry, which is kept until it is removed, so that who makes it at this moment notices; not open: it is at
+// work.
+Descriptor lock_leftover(const fs::path& path) {
+  Descriptor entry(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
-  if (!entry.is_open() || ::fstat(entry.get(), &status) != 0) return false;
+  if (!entry.is_open() || ::fstat(entry.get(), &status) != 0) return Descriptor();
   const bool ours = (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) && status.st_uid == ::geteuid();
-  return ours && ::flock(entry.get(), LOCK_EX | LOCK_NB) == 0;
+  return ours && ::flock(entry.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(entry) : Descriptor();
 }
 
 }  // namespace
@@ -101,7 +102,8 @@ void remove_leftovers(const fs::path& folder, std::string_view target) {
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code ignored;
-    if (is_temporary(entry->path().filename().string(), target) && is_leftover(entry->path()))
+    if (!is_temporary(entry->path().filename().string(), target)) continue;
+    if (const Descriptor locked = lock_leftover(entry->path()); locked.is_open())
       fs::remove_all(entry->path(), ignored);
   }
 }

@@ -6,6 +6,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/inference/option_fields.h"
 #include "attune/inference/text_generator.h"
 #include "attune/text/chat_template.h"
@@ -86,7 +87,7 @@ void attune_texts_free(attune_texts* texts) {
 attune_status attune_chat_prompt(const char* folder, const char* messages, attune_texts** prompt) {
   return guarded([&] {
     auto& out = given(prompt, "prompt");
-    const std::optional<ChatTemplate> chat = ChatTemplate::load(&given(folder, "folder"));
+    const std::optional<ChatTemplate> chat = open_chat_template(&given(folder, "folder"));
     if (!chat) fail<ConfigError>("{}: has no chat template", folder);
     auto result = std::make_unique<attune_texts>();
     result->texts.emplace_back().generated.text = chat->render_json(&given(messages, "messages"));

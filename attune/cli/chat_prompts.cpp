@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "attune/base/fail.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/text/chat_template.h"
 
 namespace attune::cli {
@@ -21,7 +22,7 @@ bool is_message_list(std::string_view text) {
 
 std::vector<std::string> chat_prompts(const std::filesystem::path& folder,
                                       const std::vector<std::string>& conversations) {
-  const std::optional<ChatTemplate> chat = ChatTemplate::load(folder);
+  const std::optional<ChatTemplate> chat = open_chat_template(folder);
   if (!chat)
     fail<ConfigError>(
         "--chat: {} has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)",

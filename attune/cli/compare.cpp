@@ -392,7 +392,11 @@ Comparison compare_runs(const CompareCommand& command) {
   return comparison;
 }
 
-int compare(const CompareCommand& command) {
+int compare(const CompareCommand& command, const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    if (const std::string name = option->get_name(); option->count() > 0 && command.source.empty() &&
+                                                     command.reference.empty() && name != "runs" && name != "--json")
+      fail<ConfigError>("{} needs --source and --reference", name);
   if (command.samples < 1 || command.samples > 1000000)
     fail<ConfigError>("--samples {}: needs a number from 1 to 1000000", command.samples);
   const Comparison comparison = compare_runs(command);
@@ -421,7 +425,7 @@ void add_compare(CLI::App& app) {
       "Runs that differ in train.seed alone are taken together. With --source the test set is translated with each\n"
       "run's model, of a run that has not ended with its best one; the first run is compared with all others by paired "
       "bootstrap (Koehn 2004)",
-      [c] { return compare(*c); });
+      [c, &app] { return compare(*c, *app.get_subcommand("compare")); });
   command->add_option("runs", c->runs, "Folders of runs")->required();
   command->add_option("--source", c->source, "Test set to translate, plain or gzip");
   command->add_option("--reference", c->reference, "Its translation, line by line");

@@ -64,6 +64,7 @@ void write_npy(const std::string& path, const std::vector<float>& values, size_t
 int embed(EmbedCommand command) {
   find_model(command.model, command.text, "attune embed MODEL TEXT");
   check_output(command.output, {command.file});
+  check_writable(command.output);
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);
   const Device device = device_of(command.device);
@@ -133,8 +134,9 @@ void add_embed(CLI::App& app) {
                "A line without a vector (not UTF-8, too long, or the model's numbers are not finite):\n"
                "stop, or skip it with {\"text\", \"error\"}, in NumPy's file a row of NaN");
   command->add_option("--pooling", c->pooling, "cls, max, mean, mean_sqrt_len or last_token [the folder's, else mean]");
-  command->add_option("--prompt-name", c->prompt_name,
-                      "Which of the folder's prompts stands in front of each text; \"\": none [the folder's default]");
+  take_any_text(*command->add_option_function<std::string>(
+      "--prompt-name", [c](const std::string& name) { c->prompt_name = name; },
+      "Which of the folder's prompts stands in front of each text; \"\": none [the folder's default]"));
   auto* const normalize = command->add_flag("--normalize", c->normalize, "Vectors of length 1 [as the folder says]");
   command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are")->excludes(normalize);
   command->add_option("--batch-size", c->batch_texts, "Texts at once")->capture_default_str();

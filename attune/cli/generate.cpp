@@ -167,7 +167,9 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
 
 /// What the model cannot read of the prompts.
 void explain_unknown(const Prompts& prompts, bool have_special_tokens, const TextGenerator& generator) {
-  const int32_t unknown = generator.tokenizer().unk_id();
+  const SpecialIds& special = generator.tokenizer().special_ids();
+  const int32_t unknown = special.unk;
+  if (unknown < 0 || unknown == special.bos || unknown == special.eos) return;
   for (size_t i = 0; i < prompts.texts.size(); ++i) {
     if (prompts.texts[i].size() > kMostTextBytes) return;  // is refused
     const std::vector<int32_t> ids = generator.encode_prompt(prompts.texts[i], have_special_tokens);

@@ -129,7 +129,7 @@ std::string attention_of(const ReportCommand& command, const std::vector<Json>& 
     std::string pictures;
     for (const char* kind : {"cross", "encoder", "decoder"}) pictures += draw_attention(page, kind, {}) + "\n";
     return pictures;
-  } catch (const DataError& error) {  // a sample that cannot be shown costs its picture, not the page
+  } catch (const Error& error) {  // a sample that cannot be shown costs its picture, not the page
     if (given) throw;
     return fmt::format("<p>{}; --text names another text.</p>", escape_xml(error.what()));
   }

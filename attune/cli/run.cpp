@@ -10,6 +10,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "attune/base/address_space.h"
 #include "attune/base/fields.h"
@@ -111,6 +114,33 @@ std::string explain_unknown(const CLI::App& app, const std::string& word) {
   const std::string near = nearest_name(word, names);
   return fmt::format("unknown command \"{}\"", word) +
          (near.empty() ? " (see --help)" : fmt::format(", did you mean \"{}\"?", near));
+}
+
+// The long options that take a value, of all commands.
+void add_names_with_values(const CLI::App& app, std::set<std::string>& names) {
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_items_expected_max() > 0)
+      for (const std::string& name : option->get_lnames()) names.insert("--" + name);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) add_names_with_values(*command, names);
+}
+
+// "--name=" is a name and an empty value; CLI11 takes the next word for its value. A word behind such an option is its
+// value as it is, and so is what comes after "--".
+std::vector<std::string> with_empty_values(const CLI::App& app, const std::vector<std::string>& words) {
+  std::set<std::string> names;
+  add_names_with_values(app, names);
+  std::vector<std::string> result;
+  bool options = true;
+  for (const std::string& word : words) {
+    const bool is_value = !result.empty() && names.contains(result.back());
+    options = options && (is_value || word != "--");
+    if (options && !is_value && word.ends_with('=') && names.contains(word.substr(0, word.size() - 1))) {
+      result.insert(result.end(), {word.substr(0, word.size() - 1), ""});
+    } else {
+      result.push_back(word);
+    }
+  }
+  return result;
 }
 
 // An empty value would count as if the option were not there. CLI11 reads -1 as the largest number without a sign, and
@@ -221,7 +251,10 @@ int run(int argc, char** argv) {
   add_completion(app);
   check_values(app);
   try {
-    app.parse(argc, argv);
+    const std::vector<std::string> words = with_empty_values(app, {argv, argv + argc});
+    std::vector<const char*> arguments;
+    for (const std::string& word : words) arguments.push_back(word.c_str());
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
     return status_after_output(exit_status);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return status_after_output(app.exit(error));  // --help, --version

@@ -27,22 +27,24 @@ void add_texts(CLI::App& command, const std::string& name, std::vector<std::stri
                const std::string& description) {
   // What turns the reading of brackets off ends the list at the least number of values, which the policy does not
   // check.
-  command.add_option(name, take_into(texts), description)
-      ->type_name("TEXT")
-      ->expected(CLI::detail::expected_max_vector_size / 2, CLI::detail::expected_max_vector_size)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false)
-      ->check([](const std::string&) { return std::string(); }, "", kAnyText);
+  take_any_text(*command.add_option(name, take_into(texts), description)
+                     ->type_name("TEXT")
+                     ->expected(CLI::detail::expected_max_vector_size / 2, CLI::detail::expected_max_vector_size)
+                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                     ->allow_extra_args(false));
 }
 
 void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                        const std::string& description) {
-  command.add_option(name, take_into(texts), description)
-      ->type_name("TEXT")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false)
-      ->check([](const std::string&) { return std::string(); }, "", kAnyText);
+  take_any_text(*command.add_option(name, take_into(texts), description)
+                     ->type_name("TEXT")
+                     ->expected(1)
+                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                     ->allow_extra_args(false));
+}
+
+void take_any_text(CLI::Option& option) {
+  option.check([](const std::string&) { return std::string(); }, "", kAnyText);
 }
 
 bool takes_any_text(CLI::Option& option) {

@@ -22,8 +22,10 @@ void add_texts(CLI::App& command, const std::string& name, std::vector<std::stri
 void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                        const std::string& description);
 
-/// Whether the option was added by one of these two: its texts may be empty.
+/// Whether an option takes any text, an empty one too, as those that were added by these two.
 bool takes_any_text(CLI::Option& option);
+/// Makes it one.
+void take_any_text(CLI::Option& option);
 
 /// "text 2 of the command line", for messages; `index` counts from 0. Throws DataError when the text is not UTF-8.
 std::string place_of_text(const std::vector<std::string>& texts, size_t index);

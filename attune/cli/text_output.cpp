@@ -112,6 +112,14 @@ void check_output(const std::string& output, const std::vector<std::string>& inp
     fail<ConfigError>("{}: is an input too, which the output would replace: name another file", output);
 }
 
+void check_writable(const std::string& output) {
+  std::error_code ignored;
+  const std::filesystem::file_type type = std::filesystem::status(output, ignored).type();
+  if (output.empty() || type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::character)
+    return;
+  const TextOutput file(output);  // without finish(): nothing stays of it
+}
+
 void write_note(const std::string& text) {
   write_to_standard_error("attune: " + one_line(text) + "\n");
 }

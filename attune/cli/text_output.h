@@ -42,6 +42,10 @@ class TextOutput {
 /// standard input comes from. "": no file.
 void check_output(const std::string& output, const std::vector<std::string>& inputs);
 
+/// Throws FileError where a file cannot be made at `output`, before the work whose result is written there. A device or
+/// a pipe is not opened. "": no file.
+void check_writable(const std::string& output);
+
 /// A line on standard error, for people.
 void write_note(const std::string& text);
 

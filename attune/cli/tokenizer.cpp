@@ -72,8 +72,22 @@ void check_extension(const std::string& output, TokenizerKind kind) {
     fail<ConfigError>("--output {}: a {} tokenizer is a {} file", output, enum_name(kind), wanted);
 }
 
-int train(const TrainCommand& command) {
+/// Throws ConfigError for an option that the kind does not read.
+void check_options(const CLI::App& app, TokenizerKind kind) {
+  std::vector<std::string> known = {"--help", "--input", "--output", "--kind"};
+  if (kind == TokenizerKind::unigram || kind == TokenizerKind::bpe) {
+    known.insert(known.end(), {"--vocab-size", "--character-coverage", "--byte-fallback"});
+  } else if (kind == TokenizerKind::whitespace) {
+    known.insert(known.end(), {"--vocab-size", "--min-count", "--subword-marker"});
+  }
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && std::ranges::find(known, option->get_name()) == known.end())
+      fail<ConfigError>("{} is not for --kind {}", option->get_name(), enum_name(kind));
+}
+
+int train(const TrainCommand& command, const CLI::App& app) {
   const TokenizerKind kind = named<TokenizerKind>("--kind", command.kind);
+  check_options(app, kind);
   check_extension(command.output, kind);
   check_output(command.output, command.input);
   const auto tokenizer = train_tokenizer(command, kind);
@@ -252,7 +266,7 @@ void add_training(CLI::App& parent) {
       parent, "train", "Learn a vocabulary from text files, plain or gzip",
       "  attune tokenizer train --input news.en news.de --output tokenizer.model --kind unigram --vocab-size 8000\n"
       "  attune tokenizer train --input news.tok.en --output words.json --kind whitespace --vocab-size 50000",
-      [c] { return train(*c); });
+      [c, &parent] { return train(*c, *parent.get_subcommand("train")); });
   command->add_option("--input", c->input, "Text files, one sentence a line")->required();
   command->add_option("--output", c->output, "File for the tokenizer: .model for unigram and bpe, else .json")
       ->required();
@@ -286,7 +300,7 @@ CLI::App* add_use(CLI::App& parent, const UseHelp& help, const std::shared_ptr<U
   });
   command->add_option("tokenizer", c->tokenizer, "Tokenizer file, or folder of a model")->required();
   if (help.text != nullptr) add_texts(*command, "text", c->text, help.text);
-  command->add_flag("--target", c->target, "Of a model folder with two tokenizers take the target's");
+  command->add_flag("--target", c->target, "Of a translation model: the tokenizer of the language that it writes");
   return command;
 }
 

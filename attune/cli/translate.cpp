@@ -83,6 +83,11 @@ class Prefixes {
     }
     return result;
   }
+  /// Throws DataError when there are more lines.
+  void finish() {
+    if (std::string line; reader_ && reader_->next(line))
+      fail<DataError>("{}: has more lines than the text, which has {}", reader_->name(), reader_->line_number() - 1);
+  }
 
  private:
   std::optional<LineReader> reader_;
@@ -145,6 +150,7 @@ int translate(TranslateCommand command) {
   TranslationStream stream{.read = read, .write = write};
   if (skipped.skips()) stream.skip = [](const std::string&) {};  // the translation has the message
   translator.translate(stream, options);
+  prefixes.finish();
   output.finish();
   return skipped.status();
 }

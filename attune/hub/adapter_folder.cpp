@@ -325,6 +325,12 @@ std::filesystem::path adapter_base(const std::filesystem::path& folder) {
   return base.lexically_normal();
 }
 
+std::optional<ChatTemplate> open_chat_template(const std::filesystem::path& folder) {
+  std::optional<ChatTemplate> own = ChatTemplate::load(folder);
+  if (own || !is_adapter_folder(folder)) return own;
+  return ChatTemplate::load(adapter_base(folder));
+}
+
 std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kAdapterConfigFile;
   if (HubConfig(read_json_file(path), path.string()).text("task_type", "") != kClassificationTask) return std::nullopt;

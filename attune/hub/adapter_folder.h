@@ -12,6 +12,7 @@
 #include "attune/hub/open_folder.h"
 #include "attune/nn/adapters/lora_config.h"
 #include "attune/nn/module.h"
+#include "attune/text/chat_template.h"
 
 namespace attune {
 
@@ -38,6 +39,10 @@ bool is_adapter_folder(const std::filesystem::path& folder);
 /// The folder of the model that an adapter is for: "base_model_name_or_path", beside the adapter where it is relative.
 /// Throws FileError and ConfigError, also where there is no such folder.
 std::filesystem::path adapter_base(const std::filesystem::path& folder);
+
+/// The chat template of a folder; of an adapter's folder that has none, that of its model. Throws as
+/// ChatTemplate::load() and adapter_base() do.
+std::optional<ChatTemplate> open_chat_template(const std::filesystem::path& folder);
 
 /// The head for labels that a folder has beside its adapters; none where these are for another task. Throws FileError
 /// and ConfigError.

@@ -49,8 +49,10 @@ class LayerWeights {
 
 }  // namespace
 
-ForcedAligner::ForcedAligner(const Translator& translator)
-    : translator_(translator), requests_(std::make_unique<const TranslationRequests>(translator, TranslateOptions{})) {}
+ForcedAligner::ForcedAligner(const Translator& translator) : ForcedAligner(translator, TranslateOptions{}) {}
+
+ForcedAligner::ForcedAligner(const Translator& translator, const TranslateOptions& options)
+    : translator_(translator), requests_(std::make_unique<const TranslationRequests>(translator, options)) {}
 
 ForcedAligner::~ForcedAligner() = default;
 

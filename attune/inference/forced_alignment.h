@@ -11,6 +11,7 @@ namespace attune {
 
 class Translator;
 class TranslationRequests;
+struct TranslateOptions;
 
 struct ForcedAlignment {
   WordAlignment words;                            // as TranslateOptions::alignments gives them
@@ -21,8 +22,9 @@ struct ForcedAlignment {
 /// source token that gets the most attention when it is predicted.
 class ForcedAligner {
  public:
-  /// The translator has to outlive this.
+  /// The translator has to outlive this. The options say the languages.
   explicit ForcedAligner(const Translator& translator);
+  ForcedAligner(const Translator& translator, const TranslateOptions& options);
   ~ForcedAligner();
 
   /// One pair of sentences; no links where one of them has no tokens. Memory grows with the product of their lengths.

@@ -51,6 +51,11 @@ bool IncrementalDecoder::is_in_run(int32_t token) const {
   return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>') && tokenizer_.kind() == "Hugging Face";
 }
 
+// Whether token i of the window continues a run of bytes.
+bool IncrementalDecoder::is_within_run(size_t i) const {
+  return i > 0 && is_in_run(window_[i]) && is_in_run(window_[i - 1]);
+}
+
 std::string IncrementalDecoder::push(int32_t token) {
   if (eos_is_line_end_ && token == tokenizer_.eos_id()) return finish() + "\n";
   const bool in_run = is_in_run(token);
@@ -92,13 +97,15 @@ bool IncrementalDecoder::take_window(std::vector<int32_t> tokens, size_t uncerta
 void IncrementalDecoder::shorten(size_t uncertain) {
   for (size_t length = kShortWindow; length < window_.size(); length *= 2) {
     const auto begin = window_.end() - static_cast<std::ptrdiff_t>(length);
-    if (!is_in_run(*begin) && take_window({begin, window_.end()}, uncertain, false)) return;
+    if (is_within_run(window_.size() - length)) continue;
+    if (take_window({begin, window_.end()}, uncertain, false)) return;
   }
   if (window_.size() <= kLongestWindow) return;
-  const auto end = window_.end() - static_cast<std::ptrdiff_t>(kShortWindow);
-  if (is_in_run(*end)) return;
-  std::vector<int32_t> ends(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(kShortWindow));
-  ends.insert(ends.end(), end, window_.end());
+  size_t head = kShortWindow, tail = window_.size() - kShortWindow;
+  while (head > 0 && is_in_run(window_[head - 1])) --head;  // no run goes on where the two meet
+  if (is_within_run(tail)) return;
+  std::vector<int32_t> ends(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(head));
+  ends.insert(ends.end(), window_.begin() + static_cast<std::ptrdiff_t>(tail), window_.end());
   take_window(std::move(ends), uncertain, true);
 }
 

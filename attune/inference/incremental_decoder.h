@@ -27,6 +27,7 @@ class IncrementalDecoder {
 
  private:
   bool is_in_run(int32_t token) const;
+  bool is_within_run(size_t i) const;
   void shorten(size_t uncertain);
   bool take_window(std::vector<int32_t> tokens, size_t uncertain, bool may_be_blank);
 

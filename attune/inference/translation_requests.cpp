@@ -118,10 +118,11 @@ SentenceConstraints TranslationRequests::encode(const TranslationConstraints& co
   check_text(constraints.prefix, name + ": prefix");
   SentenceConstraints encoded{.prefix = tokenizer.encode_target(constraints.prefix)};
   try {
-    encoded.required = encode_phrases("required", tokenizer, constraints.required);
-    check_not_banned(encoded.required, *search_options_);
-    encoded.required.insert(encoded.required.begin(), required_.begin(), required_.end());
+    const TokenSequences own = encode_phrases("required", tokenizer, constraints.required);
+    encoded.required = required_;
+    encoded.required.insert(encoded.required.end(), own.begin(), own.end());
     encoded.validate(*search_options_, tokenizer.vocab_size());
+    check_not_banned(own, *search_options_);
   } catch (const ConfigError& error) {
     fail<ConfigError>("{}: {}", name, error.what());
   }

@@ -2,6 +2,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/languages.h"
@@ -58,7 +59,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, const Requ
     case Architecture::decoder_lm:
       kind_ = ModelKind::language_model;
       generator_ = TextGenerator(folder.load_language_model(weights, config_.adapters, device), scheduling);
-      chat_template_ = ChatTemplate::load(config_.folder);
+      chat_template_ = open_chat_template(config_.folder);
       decode(generator_->scheduler(), config_.batch);
       break;
     case Architecture::encoder_classifier:

@@ -50,12 +50,16 @@ std::string unused_note(const RunConfig& config) {
                      config.train.initialize_from);
 }
 
-// The tokenizer of data.FIELD, which has bos and eos where texts get them.
-std::shared_ptr<const Tokenizer> load_given(const char* field, const std::string& path, bool framed, const char* hint) {
+enum class Needs { nothing, eos, bos_and_eos };
+
+// The tokenizer of data.FIELD, which has the tokens that a text gets at its ends.
+std::shared_ptr<const Tokenizer> load_given(const char* field, const std::string& path, Needs needs,
+                                            const char* hint = "") {
   std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(path);
-  if (framed && (tokenizer->bos_id() < 0 || tokenizer->eos_id() < 0))
-    fail<ConfigError>("data.{} = \"{}\": has no {} token, which is put around a text{}", field, path,
-                      tokenizer->bos_id() < 0 ? "bos" : "eos", hint);
+  const bool no_bos = needs == Needs::bos_and_eos && tokenizer->bos_id() < 0;
+  if (no_bos || (needs != Needs::nothing && tokenizer->eos_id() < 0))
+    fail<ConfigError>("data.{} = \"{}\": has no {} token, which a text gets here{}", field, path,
+                      no_bos ? "bos" : "eos", hint);
   return tokenizer;
 }
 
@@ -64,8 +68,8 @@ std::shared_ptr<const Tokenizer> load_given(const char* field, const std::string
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config) {
   const bool framed = config.model.architecture != Architecture::decoder_lm && !config.data.tokenizer_frames_texts;
   if (!config.data.tokenizer.empty())
-    return load_given("tokenizer", config.data.tokenizer, framed,
-                      "; with data.tokenizer_frames_texts = true it has its own special tokens");
+    return load_given("tokenizer", config.data.tokenizer, framed ? Needs::bos_and_eos : Needs::nothing,
+                      "; training on the text itself with data.tokenizer_frames_texts = true needs none");
   const std::string& initial = config.train.initialize_from;
   if (!initial.empty()) return load_tokenizers(initial_model_folder(initial)).source;
   return nullptr;
@@ -76,13 +80,15 @@ TokenizerPair make_tokenizers(const RunConfig& config) {
   const std::string& one =
       data.tokenizer.empty() && data.source_tokenizer == data.target_tokenizer ? data.source_tokenizer : data.tokenizer;
   const bool framed = !config.generation.special_tokens;
+  const Needs of_source = framed ? Needs::eos : Needs::nothing;
+  const Needs of_target = framed ? Needs::bos_and_eos : Needs::nothing;  // bos begins an output
   if (!one.empty()) {
-    const auto both = load_given(data.tokenizer.empty() ? "source_tokenizer" : "tokenizer", one, framed, "");
+    const auto both = load_given(data.tokenizer.empty() ? "source_tokenizer" : "tokenizer", one, of_target);
     return {both, both};
   }
   if (!data.source_tokenizer.empty())
-    return {load_given("source_tokenizer", data.source_tokenizer, framed, ""),
-            load_given("target_tokenizer", data.target_tokenizer, framed, "")};
+    return {load_given("source_tokenizer", data.source_tokenizer, of_source),
+            load_given("target_tokenizer", data.target_tokenizer, of_target)};
   const std::string& initial = config.train.initialize_from;
   if (!initial.empty()) return load_tokenizers(initial_model_folder(initial));
 

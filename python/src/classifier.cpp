@@ -16,8 +16,9 @@ std::vector<Classification> classify(const Classifier& classifier, const std::ve
                                      const nb::dict& options, std::optional<nb::callable> progress,
                                      const std::shared_ptr<Interrupt>& interrupt) {
   ClassifyFields fields;
-  read_fields(json_of(options), fields, "options");
-  if (fields.max_tokens != 0) fields.options.max_tokens = fields.max_tokens;
+  const Json json = json_of(options);
+  read_fields(json, fields, "options");
+  if (json.contains("max_tokens")) fields.options.max_tokens = fields.max_tokens;
   fields.options.progress = locked<int64_t, int64_t>(std::move(progress));
   return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
     const ThreadScope threads(fields.threads);

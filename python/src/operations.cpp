@@ -57,13 +57,21 @@ const char* lasting(const std::string& name) {
   return names.insert(name).first->c_str();
 }
 
+/// Those in float32 and bfloat16 go together.
+bool is_gradient_type(DType found, DType of_input) {
+  const auto converts = [](DType t) { return t == DType::f32 || t == DType::bf16; };
+  return found == of_input || (converts(found) && converts(of_input));
+}
+
 Tensor record_function(const std::string& name, const std::vector<Tensor>& inputs, const Tensor& output,
                        nb::callable backward) {
   Tensor y = output.detach();
   const bool needed = std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return requires_gradient(x); });
   if (!needed || !execution().recording) return y;
+  std::vector<DType> types;
+  for (const Tensor& x : inputs) types.push_back(x.dtype());
   record_always(lasting(name), inputs, y,
-                [function = shared_callable(std::move(backward)), count = inputs.size()](const Tensor& dy) {
+                [function = shared_callable(std::move(backward)), types = std::move(types)](const Tensor& dy) {
                   const nb::gil_scoped_acquire lock;
                   Gradients gradients;
                   for (const nb::handle g : (*function)(dy)) {
@@ -72,8 +80,12 @@ Tensor record_function(const std::string& name, const std::vector<Tensor>& input
                     // A copy: later gradients are added to it in place, and an array may have its memory.
                     gradients.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g).clone());
                   }
-                  if (gradients.size() != count)
-                    fail<ShapeError>("backward: returned {} gradients for {} inputs", gradients.size(), count);
+                  if (gradients.size() != types.size())
+                    fail<ShapeError>("backward: returned {} gradients for {} inputs", gradients.size(), types.size());
+                  for (size_t i = 0; i < types.size(); ++i)
+                    if (gradients[i].defined() && !is_gradient_type(gradients[i].dtype(), types[i]))
+                      fail<ShapeError>("backward: gradient {} is {}, the input {}", i, name_of(gradients[i].dtype()),
+                                       name_of(types[i]));
                   return gradients;
                 });
   return y;

@@ -3,6 +3,7 @@
 #include "attune/inference/text_generator.h"
 
 #include "attune/base/parallel.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/inference/option_fields.h"
 #include "attune/text/chat_template.h"
 #include "attune/text/tokenizer.h"
@@ -47,7 +48,7 @@ void bind_result(nb::module_& m) {
 
 void bind_chat_template(nb::module_& m) {
   nb::class_<ChatTemplate>(m, "ChatTemplate")
-      .def_static("load", &ChatTemplate::load, nb::arg("folder"))
+      .def_static("load", &open_chat_template, nb::arg("folder"))
       .def(
           "render",
           [](const ChatTemplate& self, const nb::list& messages, const nb::dict& variables, bool prompt) {

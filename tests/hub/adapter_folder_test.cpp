@@ -300,6 +300,18 @@ TEST_F(AdapterOfANewHead, WhatDoesNotFitIsSaid) {
 
 INSTANTIATE_TEST_SUITE_P(Peft, AdapterFolder, ::testing::Values("gpt2", "starcoder2", "bert"));
 
+// PEFT writes no template beside an adapter.
+TEST(AdapterFolderTemplate, IsThatOfTheModelWhereTheAdapterHasNone) {
+  const TemporaryFolder folder;
+  for (const char* name : {"base", "adapter"}) std::filesystem::create_directory(folder / name);
+  write_file(folder / "base" / "config.json", "{}");
+  write_file(folder / "base" / "chat_template.jinja", "of the base");
+  write_file(folder / "adapter" / "adapter_config.json", R"({"base_model_name_or_path": "../base"})");
+  EXPECT_EQ(open_chat_template(folder / "adapter")->render({{"user", "a"}}), "of the base");
+  write_file(folder / "adapter" / "chat_template.jinja", "of the adapter");
+  EXPECT_EQ(open_chat_template(folder / "adapter")->render({{"user", "a"}}), "of the adapter");
+}
+
 TEST(AdapterFolderErrors, SayWhatDoesNotFit) {
   const TemporaryFolder temporary;
   const Fixture fixture("starcoder2");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
+
 #include "attune/base/random.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
@@ -114,11 +116,17 @@ TEST(IncrementalDecoder, EosIsALineEndWhereLinesEndWithIt) {
 // Bytes, and how many tokens were decoded at once.
 class MeasuredTokenizer final : public Tokenizer {
  public:
-  MeasuredTokenizer() { special_ = bytes_.special_ids(); }
+  /// `runs`: letters and spaces are no bytes of a run, as in Llama's vocabulary, others are.
+  explicit MeasuredTokenizer(bool runs) : runs_(runs) { special_ = bytes_.special_ids(); }
   std::vector<int32_t> encode(std::string_view text) const override { return bytes_.encode(text); }
   int32_t vocab_size() const override { return bytes_.vocab_size(); }
-  std::string piece(int32_t id) const override { return bytes_.piece(id); }
-  std::string kind() const override { return "measured"; }
+  std::string piece(int32_t id) const override {
+    const std::string text = bytes_.decode(std::span(&id, 1));
+    return runs_ && !text.empty() && (text == " " || std::isalpha(static_cast<unsigned char>(text[0])) != 0)
+               ? text
+               : bytes_.piece(id);
+  }
+  std::string kind() const override { return runs_ ? "Hugging Face" : "measured"; }
   std::string file_name() const override { return ""; }
   void save(const std::filesystem::path&) const override {}
   size_t most() const { return most_; }
@@ -128,23 +136,31 @@ class MeasuredTokenizer final : public Tokenizer {
     most_ = std::max(most_, ids.size());
     return bytes_.decode(std::vector<int32_t>(ids.begin(), ids.end()), true);
   }
+  bool runs_;
   ByteTokenizer bytes_;
   mutable size_t most_ = 0;
 };
 
-// Neither blank text nor bytes that are no characters make a step slow.
+// Neither blank text nor bytes that are no characters make a step slow, be it that all or only line ends are bytes of a
+// run.
 TEST(IncrementalDecoder, DecodesFewTokensAtOnce) {
   const std::string blank(3000, '\n'), no_characters(3000, '\x80');
-  for (const std::string& text : {blank + "a b", "a" + blank + "b\n", no_characters + "b", "ab" + no_characters,
-                                  blank + no_characters + blank + "\xC3\xA9" + no_characters}) {
-    const MeasuredTokenizer tokenizer;
-    const std::vector<int32_t> ids = tokenizer.encode(text);
-    std::string whole;
-    IncrementalDecoder decoder(tokenizer, {}, false);
-    for (const int32_t id : ids) whole += decoder.push(id);
-    whole += decoder.finish();
-    EXPECT_LE(tokenizer.most(), 300u);
-    EXPECT_EQ(whole, tokenizer.decode(ids));
+  std::string lines, blank_lines;
+  for (int i = 0; i < 1500; ++i) lines += "a\n", blank_lines += " \n";
+  for (const bool runs : {false, true}) {
+    for (const std::string& text :
+         {blank + "a b", "a" + blank + "b\n", no_characters + "b", "ab" + no_characters, lines, blank_lines,
+          "b" + blank_lines + lines, blank + no_characters + blank + "\xC3\xA9" + no_characters}) {
+      const MeasuredTokenizer tokenizer(runs);
+      const std::vector<int32_t> ids = tokenizer.encode(text);
+      std::string whole;
+      IncrementalDecoder decoder(tokenizer, {}, false);
+      for (const int32_t id : ids) whole += decoder.push(id);
+      if (!runs || text == lines || text == blank_lines) {
+        EXPECT_LE(tokenizer.most(), 300u) << runs;
+      }
+      EXPECT_EQ(whole + decoder.finish(), tokenizer.decode(ids)) << runs;
+    }
   }
 }
 

@@ -214,6 +214,32 @@ TEST_F(CliErrorsTest, AnOutputFileThatIsAnInputIsRefused) {
   EXPECT_THAT(refusal(run_command({"sh", "-c", words})), HasSubstr("is an input too"));
 }
 
+TEST_F(CliErrorsTest, OptionsThatNothingReadsAreRefused) {
+  const std::string out = (folder_ / "vocabulary.json").string();
+  EXPECT_EQ(refusal(run_attune(
+                {"tokenizer", "train", "--input", text_, "--output", out, "--kind", "whitespace", "--byte-fallback"})),
+            "attune: --byte-fallback is not for --kind whitespace\n");
+  EXPECT_EQ(refusal(run_attune({"compare", (folder_ / "run").string(), "--beam-size", "4"})),
+            "attune: --beam-size needs --source and --reference\n");
+  const std::string prefixes = file("prefixes", "a\nb\nc\n");
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "The dog.", "--prefixes", prefixes})),
+              HasSubstr("prefixes: has more lines than the text, which has 1"));
+}
+
+// "--option=" is an empty value; a word behind an option, or of a text, is what it is.
+TEST_F(CliErrorsTest, AnEmptyValueIsNotTheNextWord) {
+  EXPECT_EQ(refusal(run_attune({"translate", model_, "--output=", "The dog."})),
+            "attune: --output: is empty (see --help)\n");
+  EXPECT_EQ(output_of({"translate", model_, "--scores", "--", "--output="}),
+            output_of({"translate", model_, "--scores", "--file", file("word", "--output=\n")}));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "The dog.", "--prefixes", "--output="})),
+              HasSubstr("--output="));
+  EXPECT_EQ(run_attune({"evaluate", model_, "--source", text_, "--reference", text_, "--output",
+                        (folder_ / "missing" / "out").string()})
+                .status,
+            1);
+}
+
 TEST_F(CliErrorsTest, DevicesAndPipesAreOutputs) {
   const std::string translate = attune_binary() + " translate " + model_ + " 'The dog.' --output ";
   const CommandResult timed = run_command({"sh", "-c", translate + "/dev/null > /dev/null"});

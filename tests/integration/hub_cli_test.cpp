@@ -102,6 +102,25 @@ TEST(HubCli, TranslateTakesLanguages) {
               HasSubstr("the vocabulary has no token for the language \"Klingon\""));
 }
 
+// The reference is measured as a translation into the language, and of a source that is framed for it.
+TEST(HubCli, EvaluateMeasuresInTheLanguages) {
+  const TemporaryFolder folder;
+  write_file(folder / "source", "Hello\n");
+  write_file(folder / "reference", "Hello world\n");
+  const auto nll = [&](const std::vector<std::string>& languages) {
+    std::vector<std::string> words = {
+        "evaluate",    model("t5").string(),           "--json", "--source", (folder / "source").string(),
+        "--reference", (folder / "reference").string()};
+    words.insert(words.end(), languages.begin(), languages.end());
+    return Json::parse(output_of(words)).at("nll").get<double>();
+  };
+  const auto tokenizer = load_tokenizer(model("t5"));
+  const double without = nll({}), target = nll({"--target-lang", tokenizer->piece(40)});
+  EXPECT_NE(target, without);
+  EXPECT_NE(nll({"--target-lang", tokenizer->piece(41)}), target);
+  EXPECT_NE(nll({"--target-lang", tokenizer->piece(40), "--source-lang", tokenizer->piece(40)}), target);
+}
+
 TEST(HubCli, ClassifyTakesTextsAndPairs) {
   const std::string folder = model("bert-classifier").string();
   const Classifier classifier = Classifier::load(model("bert-classifier"));

@@ -18,8 +18,7 @@ TEST(Tokenizers, WithoutTheTokensAroundATextAreRefusedByName) {
   config.model.architecture = Architecture::encoder_classifier;
   config.data.tokenizer = bert;
   EXPECT_THAT(message_of<ConfigError>([&] { given_tokenizer(config); }),
-              HasSubstr("data.tokenizer = \"" + bert + "\": has no bos token, which is put around a text; with "
-                        "data.tokenizer_frames_texts = true"));
+              HasSubstr("data.tokenizer = \"" + bert + "\": has no bos token, which a text gets here"));
   config.data.tokenizer_frames_texts = true;
   EXPECT_EQ(given_tokenizer(config)->kind(), "Hugging Face");
 

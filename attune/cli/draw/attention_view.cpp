@@ -37,9 +37,10 @@ void check_shown(const std::string& name, size_t tokens) {
     fail<DataError>("{}: the sentence has {} tokens, at most {} can be shown", name, tokens, most_tokens_shown);
 }
 
-std::vector<int32_t> encode_shown(const Tokenizer& tokenizer, const std::string& name, const std::string& text) {
+std::vector<int32_t> encode_shown(const Tokenizer& tokenizer, const std::string& name, const std::string& text,
+                                  bool target = false) {
   if (!valid_utf8(text)) fail<DataError>("{}: is not valid UTF-8", name);
-  std::vector<int32_t> ids = tokenizer.encode(text);
+  std::vector<int32_t> ids = target ? tokenizer.encode_target(text) : tokenizer.encode(text);
   check_shown(name, ids.size());
   return ids;
 }
@@ -63,7 +64,7 @@ AttentionPage view_translation(const AttentionRequest& request) {
   const std::vector<int32_t> source = requests.encode(request.text, request.text_name);
   const std::vector<int32_t> output = request.target.empty()
                                           ? translate_greedily(translator, request.text)
-                                          : encode_shown(target_tokenizer, "--target", request.target);
+                                          : encode_shown(target_tokenizer, "--target", request.target, true);
   const std::vector<int32_t> target =
       request.target.empty() ? requests.decoder_input(output) : requests.decoder_input(request.target, "--target");
   const std::string target_text = request.target.empty() ? target_tokenizer.decode(output) : request.target;

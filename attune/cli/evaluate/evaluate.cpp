@@ -18,6 +18,7 @@
 #include "attune/cli/options/threads_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/languages.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "attune/metrics/ter.h"
@@ -118,6 +119,34 @@ Lines translate(const Translator& translator, TranslateOptions options, const Li
   return texts;
 }
 
+// What surrounds the texts of a pair, in the languages of the options, as a translation has it.
+class Framing {
+ public:
+  Framing(const TranslateOptions& options, const Translator& translator)
+      : source_(translator.source_tokenizer()), target_(translator.target_tokenizer()) {
+    GenerationConfig generation = translator.generation();
+    frame_ = pair_frame(generation);
+    end_ = source_.eos_id() >= 0 ? source_.eos_id() : frame_.end < 0 ? target_.eos_id() : frame_.end;
+    if (frame_.by_tokenizer && !options.source_language.empty())
+      language_ = language_token(source_, "source_language", options.source_language);
+    if (options.target_language.empty()) return;
+    set_target_language(generation, target_, language_token(target_, "target_language", options.target_language));
+    frame_.start = static_cast<int32_t>(generation.start_token);
+    frame_.first = static_cast<int32_t>(generation.forced_first_token);
+  }
+  std::vector<int32_t> source(const std::string& text) const {
+    return language_ < 0 ? frame_.source(source_, text) : framed_source(source_, text, language_, end_);
+  }
+  std::vector<int32_t> target(const std::string& text) const { return frame_.target(target_, text); }
+  int32_t decoder_start() const { return frame_.decoder_start(target_); }
+
+ private:
+  const Tokenizer& source_;
+  const Tokenizer& target_;
+  PairFrame frame_;
+  int32_t language_ = -1, end_ = -1;  // of a source
+};
+
 Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& model) {
   if (command.source.empty() || command.references.empty())
     fail<ConfigError>("a model that translates needs --source and --reference");
@@ -135,14 +164,12 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
                               {.precision = precision, .device = device});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
   TranslateOptions options = command.generation.for_model(translator);
-  const PairFrame frame = pair_frame(translator.generation());
-  const Tokenizer& source_tokenizer = translator.source_tokenizer();
-  const size_t of_source = frame.source(source_tokenizer, "").size(),
-               of_target = frame.target(target_tokenizer, "").size();
+  const Framing frame(options, translator);
+  const size_t of_source = frame.source("").size(), of_target = frame.target("").size();
   std::vector<ParallelExample> examples;
   for (size_t i = 0; i < sources.size(); ++i) {
     options.places.push_back(fmt::format("{}:{}", command.source, i + 1));
-    examples.push_back({frame.source(source_tokenizer, sources[i]), frame.target(target_tokenizer, references[0][i])});
+    examples.push_back({frame.source(sources[i]), frame.target(references[0][i])});
     check_length(examples[i].source, of_source, command.source, i, options.max_source_tokens);
     check_length(examples[i].target, of_target, command.references[0], i, options.max_source_tokens);
   }
@@ -150,13 +177,14 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   Evaluation result;
   result.tokenizer =
       command.bleu_tokenizer.empty() ? name_of(bleu_tokenizer_for(target_tokenizer)) : command.bleu_tokenizer;
-  tokenizer_of(result.tokenizer);  // before the work
+  tokenizer_of(result.tokenizer);  // before the work, as the output
+  check_writable(command.output);
   {
     const ProductPrecisionScope products(precision);
-    result.loss = evaluate(translator.model(), examples, frame.decoder_start(target_tokenizer),
+    result.loss = evaluate(translator.model(), examples, frame.decoder_start(),
                            {.place = [&](size_t i) { return options.places[i]; }});
     if (!command.alignments.empty())
-      result.alignments = evaluate_alignments(translator, sources, references[0], command.alignments);
+      result.alignments = evaluate_alignments(translator, options, sources, references[0], command.alignments);
   }
   const Lines translations = translate(translator, options, sources, result);
   score(command, translations, references, result);

@@ -8,7 +8,8 @@
 
 namespace attune::cli {
 
-AlignmentEvaluation evaluate_alignments(const Translator& translator, const std::vector<std::string>& sources,
+AlignmentEvaluation evaluate_alignments(const Translator& translator, const TranslateOptions& options,
+                                        const std::vector<std::string>& sources,
                                         const std::vector<std::string>& references, const std::string& file) {
   const std::vector<std::string> lines = read_lines(file);
   if (lines.size() != sources.size())
@@ -18,7 +19,7 @@ AlignmentEvaluation evaluate_alignments(const Translator& translator, const std:
   for (size_t i = 0; i < lines.size(); ++i)
     sure.push_back(parse_pharaoh(lines[i], count_words(sources[i]), count_words(references[i]), place(i)));
 
-  const ForcedAligner aligner(translator);
+  const ForcedAligner aligner(translator, options);
   std::vector<WordAlignment> found;
   std::vector<std::vector<std::vector<WordAlignment>>> of_heads;  // [layers][heads][sentences]
   for (size_t i = 0; i < sources.size(); ++i) {

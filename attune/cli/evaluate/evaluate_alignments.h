@@ -15,8 +15,10 @@ struct AlignmentEvaluation {
 };
 
 /// Aligns each line of the source with its reference by teacher forcing, and compares with `file`, which has the right
-/// alignment of each line in Pharaoh's format. Throws DataError that names file and line.
-AlignmentEvaluation evaluate_alignments(const Translator& translator, const std::vector<std::string>& sources,
+/// alignment of each line in Pharaoh's format. The options say the languages. Throws DataError that names file and
+/// line.
+AlignmentEvaluation evaluate_alignments(const Translator& translator, const TranslateOptions& options,
+                                        const std::vector<std::string>& sources,
                                         const std::vector<std::string>& references, const std::string& file);
 
 }  // namespace attune::cli

@@ -80,7 +80,8 @@ struct LabelEvaluation {
 
 LabelEvaluation evaluate_labels(const TextEvaluation& evaluation, const ClassifierFolder& files) {
   const std::vector<std::string>& labels = files.model->config().labels;
-  if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());  // before the work
+  if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());
+  check_writable(evaluation.confusion);
   const LabelledCorpus corpus = read_texts(evaluation, files);
   const ClassifierEvaluation result = evaluate_texts(evaluation, files, corpus);
 

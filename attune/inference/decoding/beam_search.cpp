@@ -84,6 +84,7 @@ void BeamSearchOptions::validate(int64_t target_vocab) const {
 }
 
 void SentenceConstraints::validate(const BeamSearchOptions& options, int64_t target_vocab) const {
+  if (empty()) return;
   check_phrase("prefix", prefix, options.special, SearchTokens(options), target_vocab);
   check_phrases("required", required, RequiredPhrases::kMost, options, target_vocab);
   const bool forced = options.generation.forced_first_token >= 0;

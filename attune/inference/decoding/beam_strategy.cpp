@@ -73,7 +73,7 @@ BeamStrategy::BeamStrategy(const DecodingModel& model, DecodingRequest& request)
       source_(request.source),
       prompt_(std::move(request.prompt)) {
   options_.validate(model.vocab());
-  if (!constraints_.empty()) constraints_.validate(options_, model.vocab());
+  constraints_.validate(options_, model.vocab());
   if (static_cast<int64_t>(prompt_.size()) > model.longest_sequence())
     fail<DataError>("prompt: has {} tokens, the model reads at most {}", prompt_.size(), model.longest_sequence());
   limit_ = limit_of(model);

@@ -31,7 +31,7 @@ struct BeamSearchRequest {
       : options(std::move(o)), constraints(std::move(c)) {}
 
   std::shared_ptr<const BeamSearchOptions> options;  // shared by the sentences of a call; not null
-  SentenceConstraints constraints;
+  SentenceConstraints constraints;                   // who makes a request calls check_not_banned() for them
 };
 
 /// Texts that are drawn token by token, see token_distribution(). The random numbers of text i are a function of the

@@ -405,6 +405,10 @@ TEST_F(SearchOptions, RefusalsNameWhatIsWrong) {
   options.generation.forced_first_token = 5;
   EXPECT_THAT(refusal(options, {.prefix = {4, 4, 4, 4, 4}}),
               HasSubstr("prefix and required: 7 tokens with eos and forced_first_token, max_length = 6"));
+  BeamSearchOptions one_token = options;  // without constraints nothing is asked of the length
+  one_token.generation.max_length = 1;
+  const SentenceConstraints none;
+  EXPECT_NO_THROW(beam_search(*model_, pack_sentences({kSource}), one_token, std::span(&none, 1)));
   options.generation.forced_first_token = -1;
   EXPECT_THAT(refusal(options, {.required = TokenSequences(65, {4})}), HasSubstr("required: 65 phrases, at most 64"));
   options.banned = {{5, 6}};
