@@ -42,10 +42,9 @@ void accumulate(GradientNode& node, Tensor gradient) {
 }
 
 void check_gradient(const char* name, const Tensor& x, const Tensor& gradient, bool any_device) {
-  const auto converts = [](DType type) { return type == DType::f32 || type == DType::bf16; };
   if (gradient.shape() != x.shape())
     fail<ShapeError>("{}: expected shape {}, found {}", name, x.shape().text(), gradient.shape().text());
-  if (gradient.dtype() != x.dtype() && !(converts(x.dtype()) && converts(gradient.dtype())))
+  if (!is_gradient_type(gradient.dtype(), x.dtype()))
     fail<ShapeError>("{}: expected {}, found {}", name, name_of(x.dtype()), name_of(gradient.dtype()));
   if (!any_device && gradient.device() != x.device())
     fail<ShapeError>("{}: expected one on {}, found {}", name, x.device().text(), gradient.device().text());
@@ -103,6 +102,11 @@ void require_gradient(Tensor& x) {
   node->order = next_order();
   node->shape = x.shape();
   x.set_node(std::move(node));
+}
+
+bool is_gradient_type(DType gradient, DType tensor) {
+  const auto converts = [](DType type) { return type == DType::f32 || type == DType::bf16; };
+  return gradient == tensor || (converts(gradient) && converts(tensor));
 }
 
 bool requires_gradient(const Tensor& x) {

@@ -37,6 +37,9 @@ struct GradientNode {
 void require_gradient(Tensor& x);
 bool requires_gradient(const Tensor& x);
 
+/// Whether a tensor of one type may have a gradient of the other: the same, or float32 and bfloat16.
+bool is_gradient_type(DType gradient, DType tensor);
+
 /// d(loss)/d(x) after backward(); undefined when the loss does not depend on x.
 Tensor gradient(const Tensor& x);
 /// Replaces it; an undefined `gradient` clears it. Throws ShapeError when `x` requires none, or has another shape or

@@ -6,6 +6,7 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
@@ -56,6 +57,9 @@ E named(const std::string& option, const std::string& name) {
   }
   fail<ConfigError>("{} {}: needs one of {}", option, name, known);
 }
+
+/// The first option that the command line has beside the known ones, by its name ("--json", "model"); "": none.
+std::string option_beside(const CLI::App& command, const std::vector<std::string>& known);
 
 /// Prints "attune: <message>" on stderr, on one line even if a hostile file has put line breaks into it. Returns the
 /// exit status 1.

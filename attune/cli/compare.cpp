@@ -393,10 +393,9 @@ Comparison compare_runs(const CompareCommand& command) {
 }
 
 int compare(const CompareCommand& command, const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options())
-    if (const std::string name = option->get_name(); option->count() > 0 && command.source.empty() &&
-                                                     command.reference.empty() && name != "runs" && name != "--json")
-      fail<ConfigError>("{} needs --source and --reference", name);
+  const std::string other = option_beside(app, {"runs", "--json"});
+  if (!other.empty() && command.source.empty() && command.reference.empty())
+    fail<ConfigError>("{} needs --source and --reference", other);
   if (command.samples < 1 || command.samples > 1000000)
     fail<ConfigError>("--samples {}: needs a number from 1 to 1000000", command.samples);
   const Comparison comparison = compare_runs(command);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -203,6 +204,12 @@ void catch_stop_signals() {
     if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_IGN) std::signal(signal, on_signal);
   }
   std::signal(SIGTERM, on_signal);
+}
+
+std::string option_beside(const CLI::App& command, const std::vector<std::string>& known) {
+  for (const CLI::Option* option : command.get_options())
+    if (option->count() > 0 && std::ranges::find(known, option->get_name()) == known.end()) return option->get_name();
+  return "";
 }
 
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,

@@ -74,15 +74,14 @@ void check_extension(const std::string& output, TokenizerKind kind) {
 
 /// Throws ConfigError for an option that the kind does not read.
 void check_options(const CLI::App& app, TokenizerKind kind) {
-  std::vector<std::string> known = {"--help", "--input", "--output", "--kind"};
+  std::vector<std::string> known = {"--input", "--output", "--kind"};
   if (kind == TokenizerKind::unigram || kind == TokenizerKind::bpe) {
     known.insert(known.end(), {"--vocab-size", "--character-coverage", "--byte-fallback"});
   } else if (kind == TokenizerKind::whitespace) {
     known.insert(known.end(), {"--vocab-size", "--min-count", "--subword-marker"});
   }
-  for (const CLI::Option* option : app.get_options())
-    if (option->count() > 0 && std::ranges::find(known, option->get_name()) == known.end())
-      fail<ConfigError>("{} is not for --kind {}", option->get_name(), enum_name(kind));
+  if (const std::string other = option_beside(app, known); !other.empty())
+    fail<ConfigError>("{} is not for --kind {}", other, enum_name(kind));
 }
 
 int train(const TrainCommand& command, const CLI::App& app) {

@@ -31,7 +31,10 @@ class TranslationRequests {
   std::vector<int32_t> decoder_input(const std::string& translation, const std::string& name) const;
   /// The same for ScoredText::tokens.
   std::vector<int32_t> decoder_input(std::span<const int32_t> tokens) const;
-  /// The token that ends a translation.
+  /// The tokens of a sentence with those around it, as the encoder reads it; does not check the sentence.
+  std::vector<int32_t> read_by_encoder(std::string_view sentence) const;
+  /// The token that the decoder reads first, and the one that ends a translation.
+  int32_t start_token() const { return start_token_; }
   int32_t end_token() const { return end_token_; }
   /// A request without on_done, for a source that is not empty.
   DecodingRequest request(std::vector<int32_t> source, SentenceConstraints constraints) const;
@@ -42,9 +45,6 @@ class TranslationRequests {
   const BatchLimits& batch() const { return batch_; }
 
  private:
-  /// The tokens of a sentence with those around it.
-  std::vector<int32_t> read_by_encoder(std::string_view sentence) const;
-
   const Translator& translator_;
   TranslateOptions options_;
   int32_t adapter_;

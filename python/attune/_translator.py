@@ -25,9 +25,9 @@ class Translator:
     """An encoder-decoder model with its tokenizers: text in, text out.
 
     `model` is a model folder, Attune's or one of the Hugging Face hub, or a list of folders that translate together.
-    A folder is mapped; one of `attune quantize` loads in little time, and processes share one copy. `adapters` are folders in PEFT's
-    format by the names that calls choose one by (adapter="medical"); they lie beside the weights of one model, and calls
-    with different ones are decoded together. Throws FileError and ConfigError.
+    A folder is mapped; one of `attune quantize` loads in little time, and processes share one copy. `adapters` are
+    folders in PEFT's format by the names that calls choose one by (adapter="medical"); they lie beside the weights of
+    one model, and calls with different ones are decoded together. Throws FileError and ConfigError.
 
     >>> translator = Translator(translation_model)
     >>> len(translator.translate(["a b", "c d e"], beam_size=2, n_best=2))

@@ -57,12 +57,6 @@ const char* lasting(const std::string& name) {
   return names.insert(name).first->c_str();
 }
 
-/// Those in float32 and bfloat16 go together.
-bool is_gradient_type(DType found, DType of_input) {
-  const auto converts = [](DType t) { return t == DType::f32 || t == DType::bf16; };
-  return found == of_input || (converts(found) && converts(of_input));
-}
-
 Tensor record_function(const std::string& name, const std::vector<Tensor>& inputs, const Tensor& output,
                        nb::callable backward) {
   Tensor y = output.detach();

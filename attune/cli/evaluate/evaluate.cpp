@@ -18,14 +18,13 @@
 #include "attune/cli/options/threads_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/hub/open_folder.h"
-#include "attune/inference/languages.h"
+#include "attune/inference/translation_requests.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "attune/metrics/ter.h"
 #include "attune/ops/linear/precision.h"
 #include "attune/text/text_file.h"
 #include "attune/train/evaluate.h"
-#include "attune/train/tasks/translation_validation.h"
 
 namespace attune::cli {
 namespace {
@@ -119,33 +118,14 @@ Lines translate(const Translator& translator, TranslateOptions options, const Li
   return texts;
 }
 
-// What surrounds the texts of a pair, in the languages of the options, as a translation has it.
-class Framing {
- public:
-  Framing(const TranslateOptions& options, const Translator& translator)
-      : source_(translator.source_tokenizer()), target_(translator.target_tokenizer()) {
-    GenerationConfig generation = translator.generation();
-    frame_ = pair_frame(generation);
-    end_ = source_.eos_id() >= 0 ? source_.eos_id() : frame_.end < 0 ? target_.eos_id() : frame_.end;
-    if (frame_.by_tokenizer && !options.source_language.empty())
-      language_ = language_token(source_, "source_language", options.source_language);
-    if (options.target_language.empty()) return;
-    set_target_language(generation, target_, language_token(target_, "target_language", options.target_language));
-    frame_.start = static_cast<int32_t>(generation.start_token);
-    frame_.first = static_cast<int32_t>(generation.forced_first_token);
-  }
-  std::vector<int32_t> source(const std::string& text) const {
-    return language_ < 0 ? frame_.source(source_, text) : framed_source(source_, text, language_, end_);
-  }
-  std::vector<int32_t> target(const std::string& text) const { return frame_.target(target_, text); }
-  int32_t decoder_start() const { return frame_.decoder_start(target_); }
-
- private:
-  const Tokenizer& source_;
-  const Tokenizer& target_;
-  PairFrame frame_;
-  int32_t language_ = -1, end_ = -1;  // of a source
-};
+// What the decoder should predict, token by token.
+std::vector<int32_t> target_of(const TranslationRequests& requests, const std::string& reference,
+                               const std::string& place) {
+  std::vector<int32_t> target = requests.decoder_input(reference, place);
+  target.erase(target.begin());  // the start token
+  target.push_back(requests.end_token());
+  return target;
+}
 
 Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& model) {
   if (command.source.empty() || command.references.empty())
@@ -153,6 +133,7 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   std::vector<std::string> inputs = command.references;
   inputs.insert(inputs.end(), {command.source, command.alignments});
   check_output(command.output, inputs);
+  check_writable(command.output);
   const Lines sources = read_lines(command.source);
   const std::vector<Lines> references = read_references(command, command.source, sources);
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);
@@ -164,12 +145,13 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
                               {.precision = precision, .device = device});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
   TranslateOptions options = command.generation.for_model(translator);
-  const Framing frame(options, translator);
-  const size_t of_source = frame.source("").size(), of_target = frame.target("").size();
+  const TranslationRequests requests(translator, options);
+  const size_t of_source = requests.read_by_encoder("").size(), of_target = target_of(requests, "", "").size();
   std::vector<ParallelExample> examples;
   for (size_t i = 0; i < sources.size(); ++i) {
     options.places.push_back(fmt::format("{}:{}", command.source, i + 1));
-    examples.push_back({frame.source(sources[i]), frame.target(references[0][i])});
+    examples.push_back({requests.read_by_encoder(sources[i]),
+                        target_of(requests, references[0][i], fmt::format("{}:{}", command.references[0], i + 1))});
     check_length(examples[i].source, of_source, command.source, i, options.max_source_tokens);
     check_length(examples[i].target, of_target, command.references[0], i, options.max_source_tokens);
   }
@@ -177,11 +159,10 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   Evaluation result;
   result.tokenizer =
       command.bleu_tokenizer.empty() ? name_of(bleu_tokenizer_for(target_tokenizer)) : command.bleu_tokenizer;
-  tokenizer_of(result.tokenizer);  // before the work, as the output
-  check_writable(command.output);
+  tokenizer_of(result.tokenizer);  // before the work
   {
     const ProductPrecisionScope products(precision);
-    result.loss = evaluate(translator.model(), examples, frame.decoder_start(),
+    result.loss = evaluate(translator.model(), examples, requests.start_token(),
                            {.place = [&](size_t i) { return options.places[i]; }});
     if (!command.alignments.empty())
       result.alignments = evaluate_alignments(translator, options, sources, references[0], command.alignments);
@@ -293,10 +274,9 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
 
 /// Refuses options that would do nothing for what is evaluated.
 void check_options(const CLI::App& app, const char* evaluated, std::vector<std::string> known) {
-  for (const char* always : {"--help", "model", "--json"}) known.emplace_back(always);
-  for (const CLI::Option* option : app.get_options())
-    if (option->count() > 0 && std::find(known.begin(), known.end(), option->get_name()) == known.end())
-      fail<ConfigError>("{} is not for {}", option->get_name(), evaluated);
+  known.insert(known.end(), {"model", "--json"});
+  if (const std::string other = option_beside(app, known); !other.empty())
+    fail<ConfigError>("{} is not for {}", other, evaluated);
 }
 
 void check_options(const CLI::App& app, Architecture architecture) {

@@ -24,8 +24,7 @@ namespace attune {
 
 /// The likeliest outputs, see beam_search().
 struct BeamSearchRequest {
-  BeamSearchRequest() : BeamSearchRequest(BeamSearchOptions{}) {}
-  explicit BeamSearchRequest(BeamSearchOptions o, SentenceConstraints c = {})
+  explicit BeamSearchRequest(BeamSearchOptions o = {}, SentenceConstraints c = {})
       : BeamSearchRequest(std::make_shared<const BeamSearchOptions>(std::move(o)), std::move(c)) {}
   explicit BeamSearchRequest(std::shared_ptr<const BeamSearchOptions> o, SentenceConstraints c = {})
       : options(std::move(o)), constraints(std::move(c)) {}
