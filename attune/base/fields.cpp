@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 
@@ -41,7 +42,7 @@ std::string_view elements_of(const std::vector<std::vector<int64_t>>&) {
 }
 
 [[noreturn]] void wrong_type(const Json& value, const std::string& where, std::string_view wanted) {
-  fail<ConfigError>("{}: is {}, needs {}", where, show(value).substr(0, 80), wanted);
+  fail<ConfigError>("{}: is {}, needs {}", where, cut_text(show(value), 80), wanted);
 }
 
 }  // namespace

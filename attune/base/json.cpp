@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 
 namespace attune {
@@ -50,7 +51,7 @@ std::string show_indented(const Json& value) {
 std::string in_quotes(std::string_view text) {
   constexpr size_t kMost = 200;
   const bool cut = text.size() > kMost;
-  const std::string shown = show(Json(text.substr(0, kMost)));
+  const std::string shown = show(Json(cut_text(text, kMost)));
   return cut ? shown + "..." : shown;
 }
 

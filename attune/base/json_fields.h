@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json.h"
@@ -75,7 +76,7 @@ class FieldReader {
     } else if constexpr (NamedVariant<T>) {
       read_variant(value, field, where);
     } else if constexpr (EnumList<T>) {
-      if (!value.is_array()) fail<ConfigError>("{}: is {}, needs a list", where, show(value).substr(0, 80));
+      if (!value.is_array()) fail<ConfigError>("{}: is {}, needs a list", where, cut_text(show(value), 80));
       field.assign(value.size(), {});
       for (size_t i = 0; i < value.size(); ++i) read_enum(value[i], field[i], where + "[" + std::to_string(i) + "]");
     } else if constexpr (requires(FieldReader & v) { visit_fields(field, v); }) {
@@ -97,7 +98,7 @@ class FieldReader {
       }
       known += (known.empty() ? "" : ", ") + std::string(name);
     }
-    fail<ConfigError>("{}: is {}, needs one of {}", where, show(value).substr(0, 80), known);
+    fail<ConfigError>("{}: is {}, needs one of {}", where, cut_text(show(value), 80), known);
   }
 
   // A new kind starts from the defaults of its fields.

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "attune/base/cut_text.h"
 #include "attune/io/byte_reader.h"
 #include "attune/io/json_file.h"
 
@@ -293,7 +294,7 @@ class Machine {
     const std::string whole = std::string(module).append(" ").append(name);
     for (const Known& known : kKnown)
       if (known.name == whole) return push(known.value);
-    refuse("asks for {}, which is none of the names that tensors need", in_quotes(whole.substr(0, 200)));
+    refuse("asks for {}, which is none of the names that tensors need", in_quotes(cut_text(whole, 200)));
   }
 
   // ('storage', torch.FloatStorage, key, location, elements), and a view of it in files before PyTorch 1.6

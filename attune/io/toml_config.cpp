@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
@@ -98,7 +99,7 @@ Json to_json(const toml::node& node, const std::string& where) {
 
 // One line: toml++ quotes the offending text as it is.
 std::string one_line(std::string_view text) {
-  std::string line(text.substr(0, 300));
+  std::string line = cut_text(text, 300);
   for (char& c : line)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   return line;

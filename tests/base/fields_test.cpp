@@ -128,6 +128,7 @@ TEST(Fields, LongValuesAreCutInErrors) {
   EXPECT_THAT(refusal({{"count", "\xFF"}}), HasSubstr("needs a whole number")) << "not UTF-8, which JSON cannot show";
   EXPECT_THAT(refusal({{"inner", {{"colour", "\xFF"}}}}), HasSubstr("needs one of red, green"));
   EXPECT_LT(refusal({{"inner", {{"colour", std::string(100'000, 'x')}}}}).size(), 200u);
+  EXPECT_THAT(refusal({{"count", std::string(78, 'x') + "ä"}}), HasSubstr("xx, needs")) << "no half of a character";
   EXPECT_EQ(show(Json{{"a", "\xFFz"}}), "{\"a\":\"\xEF\xBF\xBDz\"}");
 }
 

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace attune {
+
+/// The first `bytes` bytes of a text, for messages; some fewer where a character of UTF-8 would be cut.
+inline std::string cut_text(std::string_view text, size_t bytes) {
+  if (text.size() > bytes)
+    while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  return std::string(text.substr(0, bytes));
+}
+
+}  // namespace attune
