@@ -19,9 +19,9 @@ void PagedRows::write(const Tensor& rows, std::span<const int32_t> slots) {
   if (slots.empty()) return;
   const auto [least, most] = std::minmax_element(slots.begin(), slots.end());
   if (*least < 0) fail<ShapeError>("cache: slot {}", *least);
-  while (*most >= pages_.capacity()) pages_.add_block(rows.device());
-  if (rows.device() != pages_.device())
+  if (pages_.capacity() > 0 && rows.device() != pages_.device())
     fail<ShapeError>("cache: is on {}, found rows on {}", pages_.device().text(), rows.device().text());
+  while (*most >= pages_.capacity()) pages_.add_block(rows.device());
   dispatch(rows.device(), [&](auto device) { write_rows(device, rows, slots, pages_); });
   size_ = std::max(size_, int64_t{*most} + 1);
 }

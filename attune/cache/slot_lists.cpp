@@ -6,9 +6,17 @@
 #include "attune/base/fail.h"
 
 namespace attune {
+namespace {
+
+bool can_be_counted(size_t lanes, int64_t capacity) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  return lanes <= static_cast<size_t>(kMost / capacity) && capacity <= kMost;
+}
+
+}  // namespace
 
 void SlotLists::check_entries(size_t lanes, int32_t capacity) {
-  if (lanes > static_cast<size_t>(std::numeric_limits<int32_t>::max()) / static_cast<size_t>(capacity))
+  if (!can_be_counted(lanes, capacity))
     fail<ShapeError>("cache: {} rows of {} tokens are more than it has room for", lanes, capacity);
 }
 
@@ -46,7 +54,9 @@ void SlotLists::add_rows(int64_t count) {
 
 void SlotLists::reserve(int32_t length) {
   if (length <= capacity_) return;
-  const int32_t capacity = std::max(2 * capacity_, length);
+  const int64_t doubled = 2 * int64_t{capacity_};
+  const bool doubles = doubled > length && can_be_counted(lane_users_.size(), doubled);
+  const int32_t capacity = doubles ? static_cast<int32_t>(doubled) : length;
   check_entries(lane_users_.size(), capacity);
   std::vector<int32_t> slots(lane_users_.size() * static_cast<size_t>(capacity));
   for (size_t l = 0; l < lane_users_.size(); ++l)

@@ -70,6 +70,30 @@ TEST(RDrop, EqualsTheFormulaOnEveryTarget) {
   });
 }
 
+// What all logits of a row have in common changes nothing; 2^17 + x is exact for x that is a multiple of 1 / 64.
+TEST(RDrop, LargeLogitsStayPreciseOnEveryDevice) {
+  const Indices labels = pair_labels(20, 50);
+  const Tensor x = normal({40, 50}, {.seed = 1, .deviation = 2}), shifted = Tensor::zeros({40, 50});
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    double& value = x.data<double>()[i];
+    value = std::round(value * 64) / 64;
+    shifted.data<float>()[i] = static_cast<float>(value + 131072);
+  }
+  const auto gradient_of = [&](const Tensor& logits, const Device& device) {
+    return outputs_and_gradients(
+        [&](const std::vector<Tensor>& t) { return cross_entropy(t[0], labels, {.r_drop = 5}).loss; }, {logits},
+        device);
+  };
+  const std::vector<Tensor> expected = gradient_of(x, Cpu{});
+  std::vector<Device> devices = devices_under_test();
+  devices.push_back(Cpu{});
+  for (const Device& device : devices) {
+    const std::vector<Tensor> found = gradient_of(shifted, device);
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_LT(relative_error(found[i], expected[i]), 2e-6) << device.text() << " " << i;
+  }
+}
+
 TEST(RDrop, GradientMatchesFiniteDifferences) {
   const Indices labels = pair_labels(3, 19);
   for (const double smoothing : {0.0, 0.1}) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
@@ -97,6 +98,16 @@ TEST(Softmax, NaNIsSeen) {
     x.data<float>()[3] = NAN;
     for (const float v : softmax(x).values<float>()) EXPECT_TRUE(std::isnan(v)) << target;
   });
+}
+
+TEST(Softmax, InfinityGivesNaNOnEveryDevice) {
+  std::vector<Device> devices = devices_under_test();
+  devices.insert(devices.end(), {Cpu{}, Plain{}});
+  for (const Device& device : devices) {
+    const Tensor x = Tensor::full({1, 20}, 1.0);
+    x.data<float>()[3] = INFINITY;
+    for (const float v : softmax(x.to(device)).to(Cpu{}).values<float>()) EXPECT_TRUE(std::isnan(v)) << device.text();
+  }
 }
 
 TEST(Softmax, ThreadsDoNotChangeIt) {

@@ -24,7 +24,8 @@ HWY_INLINE void AdamStep(AdamPointers<T> at, double ema_decay, size_t n, const A
   const auto set = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
   const auto gradient_scale = set(a.gradient_scale);
   const auto l2 = set(a.l2);
-  const auto beta_1 = set(a.beta_1);
+  // m and the average move by a part of what is missing: beta and 1 - beta, each rounded, do not sum to 1, and a mean
+  // with both would settle beside what it follows.
   const auto rest_1 = set(1 - a.beta_1);
   const auto beta_2 = set(a.beta_2);
   const auto rest_2 = set(1 - a.beta_2);
@@ -32,20 +33,21 @@ HWY_INLINE void AdamStep(AdamPointers<T> at, double ema_decay, size_t n, const A
   const auto root_scale = set(1 / std::sqrt(a.bias_correction_2));
   const auto step = set(a.learning_rate / a.bias_correction_1);
   const auto shrink = set(1 - a.learning_rate * a.weight_decay);
-  const auto decay = set(ema_decay);
   const auto rest = set(1 - ema_decay);
   ForEachVector(d, n, [&](size_t i, auto part) HWY_ATTR {
     auto p = part.Load(d, at.parameter + i);
     const auto g = hn::MulAdd(l2, p, hn::Mul(part.Load(d, at.gradient + i), gradient_scale));
-    const auto m = hn::MulAdd(beta_1, part.Load(d, at.m + i), hn::Mul(rest_1, g));
+    const auto old_m = part.Load(d, at.m + i);
+    const auto m = hn::MulAdd(rest_1, hn::Sub(g, old_m), old_m);
     const auto v = hn::MulAdd(beta_2, part.Load(d, at.v + i), hn::Mul(rest_2, hn::Mul(g, g)));
     const auto root = hn::MulAdd(hn::Sqrt(v), root_scale, epsilon);
     p = hn::NegMulAdd(step, hn::Div(m, root), hn::Mul(p, shrink));
     part.Store(d, m, at.m + i);
     part.Store(d, v, at.v + i);
     part.Store(d, p, at.parameter + i);
-    if (at.average != nullptr)
-      part.Store(d, hn::MulAdd(decay, part.Load(d, at.average + i), hn::Mul(rest, p)), at.average + i);
+    if (at.average == nullptr) return;
+    const auto average = part.Load(d, at.average + i);
+    part.Store(d, hn::MulAdd(rest, hn::Sub(p, average), average), at.average + i);
   });
 }
 

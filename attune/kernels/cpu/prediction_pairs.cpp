@@ -21,11 +21,21 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The logarithm of the sum of a row's exponentials: log p[c] = x[c] - this.
-template <class T>
-T LogSum(const CrossEntropyRow& row) {
-  return static_cast<T>(row.shift + std::log(row.sum));
-}
+// log p[c] = (x[c] - shift) - log(sum). One after the other: their sum, rounded, is far off where logits are large.
+template <class D>
+struct LogProbabilities {
+  using T = hn::TFromD<D>;
+  T shift, log_sum;
+  hn::Vec<D> shifts, log_sums;
+
+  HWY_INLINE LogProbabilities(D d, const CrossEntropyRow& row)
+      : shift(static_cast<T>(row.shift)),
+        log_sum(static_cast<T>(std::log(row.sum))),
+        shifts(hn::Set(d, shift)),
+        log_sums(hn::Set(d, log_sum)) {}
+  HWY_INLINE hn::Vec<D> Of(hn::Vec<D> x) const { return hn::Sub(hn::Sub(x, shifts), log_sums); }
+  T Of(T x) const { return (x - shift) - log_sum; }
+};
 
 // p, q, p (log p - log q) and q (log q - log p) of some columns; a term is 0 where its factor is.
 template <class D>
@@ -48,10 +58,10 @@ void DivergenceRows(const PairPointers<T>& pairs, int64_t begin, int64_t end) {
     const T* x = in.logits + row * in.row_size;
     const T* y = x + pairs.pairs() * in.row_size;
     CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + pairs.pairs()];
-    const auto log_sum_x = hn::Set(d, LogSum<T>(of_x)), log_sum_y = hn::Set(d, LogSum<T>(of_y));
+    const LogProbabilities log_p(d, of_x), log_q(d, of_y);
     T totals[2];
     Sums(d, static_cast<size_t>(in.columns), totals, [&](size_t i, auto part, auto& sums) HWY_ATTR {
-      const PairTerms terms(d, hn::Sub(part.Load(d, x + i), log_sum_x), hn::Sub(part.Load(d, y + i), log_sum_y));
+      const PairTerms terms(d, log_p.Of(part.Load(d, x + i)), log_q.Of(part.Load(d, y + i)));
       sums[0] = hn::Add(sums[0], part.OrElse(d, terms.from_p, T{0}));
       sums[1] = hn::Add(sums[1], part.OrElse(d, terms.from_q, T{0}));
     });
@@ -95,16 +105,14 @@ void PairGradientRows(const PairPointers<T>& pairs, const CrossEntropyGradient<O
       continue;
     }
     const CrossEntropyRow &of_x = in.results[row], &of_y = in.results[row + pairs.pairs()];
-    const T log_sum_x = LogSum<T>(of_x), log_sum_y = LogSum<T>(of_y);
-    const T log_p = x[label] - log_sum_x, log_q = y[label] - log_sum_y;
-    const T at_x = GradientAtLabel(pairs, out.scale, of_x, log_p, log_q);
-    const T at_y = GradientAtLabel(pairs, out.scale, of_y, log_q, log_p);
+    const LogProbabilities log_p(d, of_x), log_q(d, of_y);
+    const T at_x = GradientAtLabel(pairs, out.scale, of_x, log_p.Of(x[label]), log_q.Of(y[label]));
+    const T at_y = GradientAtLabel(pairs, out.scale, of_y, log_q.Of(y[label]), log_p.Of(x[label]));
     // Of p itself in its own gradient: scale + weight (1 - KL(p || q)).
     const auto own_x = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_x.divergence)));
     const auto own_y = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_y.divergence)));
-    const auto shift_x = hn::Set(d, log_sum_x), shift_y = hn::Set(d, log_sum_y);
     ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
-      const PairTerms terms(d, hn::Sub(part.Load(d, x + i), shift_x), hn::Sub(part.Load(d, y + i), shift_y));
+      const PairTerms terms(d, log_p.Of(part.Load(d, x + i)), log_q.Of(part.Load(d, y + i)));
       const auto by_x = hn::MulAdd(of_pair, hn::Sub(terms.from_p, terms.q), hn::MulSub(own_x, terms.p, uniform));
       const auto by_y = hn::MulAdd(of_pair, hn::Sub(terms.from_q, terms.p), hn::MulSub(own_y, terms.q, uniform));
       StoreAs(d, part, by_x, dx + i);

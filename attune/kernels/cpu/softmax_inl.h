@@ -20,9 +20,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// What is subtracted from a row before exp: its largest element, or 0 where all are -inf, so that exp gives 0, not
 /// NaN.
 template <class T>
-HWY_INLINE T RowShift(const T* x, size_t columns) {
-  const T largest = Largest(hn::ScalableTag<T>(), x, columns);
+HWY_INLINE T ShiftOf(T largest) {
   return largest == -std::numeric_limits<T>::infinity() ? T{0} : largest;
+}
+template <class T>
+HWY_INLINE T RowShift(const T* x, size_t columns) {
+  return ShiftOf(Largest(hn::ScalableTag<T>(), x, columns));
 }
 
 /// sum(exp(x - shift)); each term is also written to `terms` unless that is null. terms may be x.

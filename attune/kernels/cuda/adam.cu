@@ -13,18 +13,19 @@ namespace {
 
 constexpr int64_t kChunk = 4096;  // elements of a block
 
-// The arguments in the type of the parameters.
+// The arguments in the type of the parameters. 1 - beta is rounded once: formed from a rounded beta it is far off.
 template <class T>
 struct Numbers {
-  T beta_1, beta_2, epsilon, rate, root_scale, ema_decay;
+  T rest_1, beta_2, rest_2, epsilon, rate, root_scale, rest_of_average;
 
   Numbers(const AdamStepArguments& a, double decay)
-      : beta_1(static_cast<T>(a.beta_1)),
+      : rest_1(static_cast<T>(1 - a.beta_1)),
         beta_2(static_cast<T>(a.beta_2)),
+        rest_2(static_cast<T>(1 - a.beta_2)),
         epsilon(static_cast<T>(a.epsilon)),
         rate(static_cast<T>(a.learning_rate / a.bias_correction_1)),
         root_scale(static_cast<T>(1 / a.bias_correction_2)),
-        ema_decay(static_cast<T>(decay)) {}
+        rest_of_average(static_cast<T>(1 - decay)) {}
 };
 
 template <class T>
@@ -71,13 +72,13 @@ struct AdamSteps {
                   end = of.count < begin + kChunk ? of.count : begin + kChunk;
     for (int64_t i = begin + thread.index(); i < end; i += thread.count()) {
       const T old = of.parameter[i], g = of.l2 * old + of.gradient[i] * gradient_scale;
-      const T first = a.beta_1 * of.m[i] + (1 - a.beta_1) * g;
-      const T second = a.beta_2 * of.v[i] + (1 - a.beta_2) * g * g;
+      const T first = of.m[i] + a.rest_1 * (g - of.m[i]);
+      const T second = a.beta_2 * of.v[i] + a.rest_2 * g * g;
       const T next = old * of.keep - a.rate * first / (std::sqrt(second * a.root_scale) + a.epsilon);
       of.m[i] = first;
       of.v[i] = second;
       of.parameter[i] = next;
-      if (of.average != nullptr) of.average[i] = a.ema_decay * of.average[i] + (1 - a.ema_decay) * next;
+      if (of.average != nullptr) of.average[i] += a.rest_of_average * (next - of.average[i]);
     }
   }
 };

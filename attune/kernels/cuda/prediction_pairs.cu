@@ -22,8 +22,15 @@ struct PairInputs {
   double smoothing, weight;
 
   ATTUNE_DEVICE const T* row(int64_t r) const { return logits + r * row_size; }
-  // The logarithm of the sum of a row's exponentials: log p[c] = x[c] - this.
-  ATTUNE_DEVICE T log_sum(int64_t r) const { return static_cast<T>(results[r].shift + std::log(results[r].sum)); }
+};
+
+// log p[c] = (x[c] - shift) - log(sum). One after the other: their sum, rounded, is far off where logits are large.
+template <class T>
+struct LogProbabilities {
+  T shift, log_sum;
+  ATTUNE_DEVICE explicit LogProbabilities(const CrossEntropyRow& row)
+      : shift(static_cast<T>(row.shift)), log_sum(static_cast<T>(std::log(row.sum))) {}
+  ATTUNE_DEVICE T of(T x) const { return (x - shift) - log_sum; }
 };
 
 template <class T>
@@ -53,10 +60,10 @@ struct Divergences {
     const int64_t first = thread.block(), second = first + in.pairs;
     if (in.labels[first] == in.ignore_index) return;
     const T *const x = in.row(first), *const y = in.row(second);
-    const T log_sum_x = in.log_sum(first), log_sum_y = in.log_sum(second);
+    const LogProbabilities<T> of_p(in.results[first]), of_q(in.results[second]);
     T from_x = 0, from_y = 0;
     for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
-      const T log_p = x[c] - log_sum_x, log_q = y[c] - log_sum_y;
+      const T log_p = of_p.of(x[c]), log_q = of_q.of(y[c]);
       from_x += divergence_term(std::exp(log_p), log_p, log_q);
       from_y += divergence_term(std::exp(log_q), log_q, log_p);
     }
@@ -83,13 +90,13 @@ struct PairGradients {
     const bool ignored = label == in.ignore_index;
     const T *const x = in.row(first), *const y = in.row(second);
     Out *const dx = d_logits + first * in.row_size, *const dy = d_logits + second * in.row_size;
-    const T log_sum_x = ignored ? T{0} : in.log_sum(first), log_sum_y = ignored ? T{0} : in.log_sum(second);
+    const LogProbabilities<T> of_p(in.results[first]), of_q(in.results[second]);
     const T kl_x = static_cast<T>(in.results[first].divergence), kl_y = static_cast<T>(in.results[second].divergence);
     const T times = static_cast<T>(scale), weight = static_cast<T>(2 * in.weight);
     const T other = static_cast<T>(in.smoothing / static_cast<double>(in.columns));
     const T at_label = other + static_cast<T>(1 - in.smoothing);
     for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
-      const T log_p = x[c] - log_sum_x, log_q = y[c] - log_sum_y, p = std::exp(log_p), q = std::exp(log_q);
+      const T log_p = of_p.of(x[c]), log_q = of_q.of(y[c]), p = std::exp(log_p), q = std::exp(log_q);
       const T wanted = c == label ? at_label : other;
       const T by_x = divergence_term(p, log_p, log_q) - p * kl_x + p - q;
       const T by_y = divergence_term(q, log_q, log_p) - q * kl_y + q - p;

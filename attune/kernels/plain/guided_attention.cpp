@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "attune/kernels/plain/head_of.h"
@@ -56,11 +57,13 @@ double forward(const GuidedAttentionInputs& in, const Tensor& log_sum_exp) {
   std::fill_n(log_sum_exp.data<double>(), log_sum_exp.numel(), 0.0);
   double sum = 0;
   for_each_row(in, [&](const Row& row) {
-    double total = 0;
-    for (int64_t key = 0; key < row.keys; ++key) total += std::exp(score<T>(in, row.row, row.first_key + key).value);
-    double loss = 0;
-    for (const int32_t key : row.links) loss += std::log(total) - score<T>(in, row.row, row.first_key + key).value;
-    log_sum_exp.data<double>()[row.row] = std::log(total);
+    const auto score_of = [&](int64_t key) { return score<T>(in, row.row, row.first_key + key).value; };
+    double largest = -std::numeric_limits<double>::infinity(), total = 0, loss = 0;
+    for (int64_t key = 0; key < row.keys; ++key) largest = std::max(largest, score_of(key));
+    for (int64_t key = 0; key < row.keys; ++key) total += std::exp(score_of(key) - largest);
+    const double log_sum = largest + std::log(total);
+    for (const int32_t key : row.links) loss += log_sum - score_of(key);
+    log_sum_exp.data<double>()[row.row] = log_sum;
     sum += loss / static_cast<double>(row.links.size());
   });
   return sum;

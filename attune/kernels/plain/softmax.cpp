@@ -14,7 +14,7 @@ template <class T>
 void forward_row(SoftmaxKind kind, const T* x, T* y, int64_t columns) {
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < columns; ++i) largest = std::max(largest, static_cast<double>(x[i]));
-  if (std::isinf(largest)) largest = 0;  // without a finite maximum nothing is subtracted
+  if (largest == -std::numeric_limits<double>::infinity()) largest = 0;  // all are: exp gives 0, not NaN
   double sum = 0;
   for (int64_t i = 0; i < columns; ++i) sum += std::exp(x[i] - largest);
   for (int64_t i = 0; i < columns; ++i) {

@@ -7,6 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/attention/guided_attention.h"
+#include "attune/ops/attention/relative_tables.h"
 #include "attune/ops/rows.h"
 #include "attune/ops/scale.h"
 #include "attune/tensor/dispatch.h"
@@ -55,6 +56,7 @@ void check(const HeadColumns& q, const HeadColumns& k, const GuidedAttentionOpti
     fail<ShapeError>("{}: q {} of {} heads of {} does not fit k {} of {} heads of {}", kOp, name_of(q.x.dtype()),
                      q.heads, q.d, name_of(k.x.dtype()), k.heads, k.d);
   if (o.head < 0 || o.head >= q.heads) fail<ShapeError>("{}: head {} of {}", kOp, o.head, q.heads);
+  check_soft_cap(kOp, o.soft_cap, false);
   check_device(kOp, q.x, {k.x});
   check_links(o);
 }

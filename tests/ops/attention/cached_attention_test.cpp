@@ -330,6 +330,27 @@ TEST(CachedAttention, TakesEveryWidthOnEveryDevice) {
   }
 }
 
+// A bias of -inf hides all keys beyond a distance, whole parts of a list too.
+TEST(CachedAttention, PartsThatABiasHidesCountForNothing) {
+  const SlotTableData table = prefixes({300, 1000});
+  for (const double least : {0.0, -110.0}) {  // of the scores that are seen
+    const Tensor bias = Tensor::full({2 * kReach + 1, 2}, least);
+    for (int64_t h = 0; h < 2; ++h) bias.data<float>()[h] = -INFINITY;
+    const CachedAttentionOptions options{.scale = 0.3, .distance_bias = bias};
+    const Tensor q = normal({2, 2, 4}, {.dtype = DType::f32, .seed = 1});
+    const auto on = [&](const Device& device) {
+      const Cache cache(1000, 1, DType::f32, device, 4, 4);
+      CachedAttentionOptions there = options;
+      there.distance_bias = bias.to(device);
+      return cached_attention(q.to(device), cache.keys, cache.values, table, there).to(Cpu{});
+    };
+    std::vector<Device> devices = devices_under_test();
+    devices.push_back(Cpu{});
+    for (const Device& device : devices)
+      EXPECT_LT(relative_error(on(device), on(Plain{})), 1e-5) << device.text() << " " << least;
+  }
+}
+
 // Lengths around those at which lists are divided otherwise: the same as on the CPU, and a row alone gives its bits.
 TEST(CachedAttention, LongListsAreTheSameOnEveryDeviceAlone) {
   const std::vector<int32_t> lengths{63, 64, 65, 256, 257, 1024, 1025, 4096, 4097};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/attention/cached_attention_piece.h"
@@ -170,6 +171,7 @@ class Worker {
     const auto at = [&](int64_t part) { return static_cast<size_t>(c.partial_index(unit, r, part, h)); };
     T largest = c.partial_largest[at(0)], total = 0;
     for (int64_t part = 1; part < unit.parts; ++part) largest = std::max(largest, c.partial_largest[at(part)]);
+    if (largest == -std::numeric_limits<T>::infinity()) largest = 0;  // no part sees a key: its factors are 0, not NaN
     T* out = c.out + ((unit.row + r) * c.heads + h) * c.d_v;
     std::fill_n(out, c.d_v, T{0});
     for (int64_t part = 0; part < unit.parts; ++part) {

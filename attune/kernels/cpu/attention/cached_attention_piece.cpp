@@ -109,8 +109,8 @@ void Softmax(const CachedAttentionPiece<T>& p, int64_t query) {
       weights[j] += p.biases[query][-std::min<int64_t>(p.distances[j], p.reach) * p.bias_stride];
   }
   const auto slots = static_cast<size_t>(p.slots);
-  p.largest[query] = RowShift(weights, slots);
-  p.total[query] = SumOfExponentials(weights, p.largest[query], slots, weights);
+  p.largest[query] = Largest(hn::ScalableTag<T>(), weights, slots);
+  p.total[query] = SumOfExponentials(weights, ShiftOf(p.largest[query]), slots, weights);
 }
 
 template <class T>

@@ -53,6 +53,7 @@ struct CombinePieces {
     for (int p = thread.index(); p < row.pieces; p += thread.count())
       largest = cuda::Largest{}(largest, in.largest[place(row, p, head)]);
     largest = thread.reduce(largest, cuda::Largest{});
+    if (largest == -cuda::infinity<T>()) largest = 0;
     for (int p = thread.index(); p < row.pieces; p += thread.count()) {
       T& factor = in.largest[place(row, p, head)];
       factor = std::exp(factor - largest);

@@ -150,11 +150,12 @@ struct AttendPiece {
       largest = Largest{}(largest, score);
     }
     largest = thread.warp_reduce(largest, Largest{});
+    const T shift = largest == -infinity<T>() ? T{0} : largest;  // a piece without a visible key has weights 0, not NaN
     T* const kept =
         in.weights == nullptr ? nullptr : in.weights + (int64_t{work.row} * in.terms.heads + head) * in.most_keys;
     for (int u = thread.lane(); u < work.count; u += kWarp) {
       T& weight = work.weights[u * kHeads + h];
-      weight = std::exp(weight - largest);
+      weight = std::exp(weight - shift);
       sum += weight;
       if (kept != nullptr) kept[work.position + work.distances[u]] = weight;
     }

@@ -58,6 +58,12 @@ struct NumberProduct {
   }
 };
 
+// Of so many groups a block keeps terms at a time: at most 16 KiB of them.
+constexpr int64_t kGroupsAtOnce = 256;
+constexpr int64_t groups_at_once(int64_t groups) {
+  return groups < kGroupsAtOnce ? groups : kGroupsAtOnce;
+}
+
 // One block for a panel and a row of integers. With 8 bits, thread 16 c + j adds every sixteenth part of the only
 // group; with 4 bits it has every sixteenth group, whose terms are added in their order.
 struct IntegerProduct {
@@ -85,14 +91,18 @@ struct IntegerProduct {
       result.write(row, o, cuda::rounded_product(static_cast<float>(sum), scale));
       return;
     }
-    const cuda::SharedArray<float> terms = thread.shared<float>(x.groups * kPanelOutputs);
-    for (int64_t group = chain; group < x.groups; group += cuda::kChains)
-      terms[group * kPanelOutputs + j] = cuda::group_term(weight, x, row, known, group);
-    thread.barrier();
-    if (!writes) return;
+    const cuda::SharedArray<float> terms = thread.shared<float>(groups_at_once(x.groups) * kPanelOutputs);
     float sum = 0;
-    for (int64_t group = 0; group < x.groups; ++group) sum += terms[group * kPanelOutputs + j];
-    result.write(row, o, sum);
+    for (int64_t first = 0; first < x.groups; first += kGroupsAtOnce) {
+      const int64_t end = first + kGroupsAtOnce < x.groups ? first + kGroupsAtOnce : x.groups;
+      for (int64_t group = first + chain; group < end; group += cuda::kChains)
+        terms[(group - first) * kPanelOutputs + j] = cuda::group_term(weight, x, row, known, group);
+      thread.barrier();
+      if (writes)
+        for (int64_t group = first; group < end; ++group) sum += terms[(group - first) * kPanelOutputs + j];
+      thread.barrier();
+    }
+    if (writes) result.write(row, o, sum);
   }
 };
 
@@ -161,7 +171,7 @@ void multiply(Cuda device, const Tensor& x, const cuda::QuantisedRows& quantised
   if (is_quantised(weight.format)) {
     const size_t shared = weight.format == WeightFormat::int8
                               ? cuda::shared_bytes_of<int32_t>(kThreadsOfPanel)
-                              : cuda::shared_bytes_of<float>(quantised.groups * kPanelOutputs);
+                              : cuda::shared_bytes_of<float>(groups_at_once(quantised.groups) * kPanelOutputs);
     return cuda::launch(device, "panel_linear",
                         {.blocks = rows * panels, .threads = kThreadsOfPanel, .shared_bytes = shared},
                         IntegerProduct{cuda::PanelReader(weight), quantised, result});
