@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/parsed_number.h"
@@ -24,7 +25,7 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
   std::unordered_map<std::string_view, int32_t> known;
   for (const std::string& label : labels)
     if (!known.emplace(label, static_cast<int32_t>(known.size())).second)
-      fail<DataError>("the label \"{}\" is there twice", label.substr(0, 100));
+      fail<DataError>("the label \"{}\" is there twice", cut_text(label, 100));
   std::vector<int32_t> indices;
   indices.reserve(texts.size());
   for (const LabelledText& text : texts) {
@@ -33,7 +34,7 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
     if (found == known.end() && !none) {
       const std::span shown = std::span(labels).first(std::min(labels.size(), kLabelsShown));
       fail<DataError>("text {} has the label \"{}\", expected one of {}{}{}", before + indices.size() + 1,
-                      text.label.substr(0, 100), fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "",
+                      cut_text(text.label, 100), fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "",
                       options.advice);
     }
     indices.push_back(none ? -1 : found->second);
@@ -50,7 +51,7 @@ std::vector<float> numbers_of(std::span<const LabelledText> texts, bool needs_la
     const bool none = text.label.empty() && !needs_label;
     if (!number && !none)
       fail<DataError>("text {} has the label \"{}\", expected a number", before + numbers.size() + 1,
-                      text.label.substr(0, 100));
+                      cut_text(text.label, 100));
     numbers.push_back(number.value_or(0));
   }
   return numbers;

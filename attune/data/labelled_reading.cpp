@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/parsed_number.h"
 #include "attune/data/labelled_corpus.h"
@@ -24,7 +25,7 @@ using TakeText = std::function<void(LabelledText&&)>;
 std::string shown(const std::vector<std::string>& names) {
   std::string list;
   for (size_t i = 0; i < std::min(names.size(), kNamesShown); ++i)
-    list += (i == 0 ? "" : ", ") + names[i].substr(0, 100);
+    list += (i == 0 ? "" : ", ") + cut_text(names[i], 100);
   return names.size() > kNamesShown ? list + ", ..." : list;
 }
 
@@ -38,7 +39,7 @@ void add(LabelledText text, const LineReader& lines, const LabelledReadOptions& 
   if (text.label.size() > kMaxLabelBytes)
     fail_at(lines, "a label of {} bytes, at most {} are accepted", text.label.size(), kMaxLabelBytes);
   if (options.numbers && !text.label.empty() && !parsed_real(text.label))
-    fail_at(lines, "the label \"{}\" is no finite number", text.label.substr(0, 100));
+    fail_at(lines, "the label \"{}\" is no finite number", cut_text(text.label, 100));
   text.line = lines.line_number();
   take(std::move(text));
 }

@@ -14,7 +14,9 @@
 namespace attune {
 namespace {
 
-constexpr size_t kBlockPairs = 1 << 14;  // read and encoded at a time, so that memory holds ids rather than text
+// Read and encoded at a time, so that memory holds ids rather than text.
+constexpr size_t kBlockPairs = 1 << 14;
+constexpr size_t kBlockBytes = size_t{16} << 20;
 constexpr int64_t kPairsPerTask = 64;
 
 struct TextPair {
@@ -49,7 +51,8 @@ bool read_block(Readers& readers, double held_out, int64_t& lines, std::vector<T
   pairs.clear();
   TextPair pair;
   std::string line;
-  while (pairs.size() < kBlockPairs) {
+  size_t bytes = 0;
+  while (pairs.size() < kBlockPairs && bytes < kBlockBytes) {
     const bool more = readers.source.next(pair.source);
     if (readers.target.next(pair.target) != more) fail_line_counts(readers.source, readers.target);
     LineReader* const alignments = readers.alignments ? &*readers.alignments : nullptr;
@@ -58,7 +61,9 @@ bool read_block(Readers& readers, double held_out, int64_t& lines, std::vector<T
     if (alignments != nullptr)
       pair.alignment = parse_pharaoh(line, count_words(pair.source), count_words(pair.target),
                                      fmt::format("{}:{}", alignments->name(), alignments->line_number()));
-    if (!is_held_out(lines++, held_out)) pairs.push_back(pair);
+    if (is_held_out(lines++, held_out)) continue;
+    bytes += pair.source.size() + pair.target.size() + pair.alignment.size() * sizeof(pair.alignment[0]);
+    pairs.push_back(pair);
   }
   return !pairs.empty();
 }
@@ -101,26 +106,32 @@ void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, c
                   const ParallelCorpusOptions& options, SkippedPairs& skipped, const TakePair& take) {
   const size_t empty_source = options.frame.source(source, "").size();
   const size_t empty_target = options.frame.target(target, "").size();
+  const auto limit = static_cast<size_t>(options.max_tokens);
+  const auto is_empty = [&](const ParallelExample& pair) {
+    return options.skip_empty && (pair.source.size() == empty_source || pair.target.size() == empty_target);
+  };
+  const auto is_long = [&](const ParallelExample& pair) {
+    return pair.source.size() > limit || pair.target.size() > limit;
+  };
   std::vector<ParallelExample> encoded(pairs.size());
   std::vector<char> unaligned(pairs.size());
   parallel_for(static_cast<int64_t>(pairs.size()), kPairsPerTask, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       encoded[i].source = options.frame.source(source, pairs[i].source);
       encoded[i].target = options.frame.target(target, pairs[i].target);
-      if (options.alignments.empty()) continue;
+      if (options.alignments.empty() || is_empty(encoded[i]) || is_long(encoded[i])) continue;
       auto links = links_in(encoded[i], pairs[i], source, target);
       unaligned[i] = !links;
       if (links) encoded[i].links = std::move(*links);
     }
   });
-  const auto limit = static_cast<size_t>(options.max_tokens);
   for (size_t i = 0; i < encoded.size(); ++i) {
     ParallelExample& example = encoded[i];
-    if (options.skip_empty && (example.source.size() == empty_source || example.target.size() == empty_target)) {
+    if (is_empty(example)) {
       ++skipped.skipped_empty;
       continue;
     }
-    if (example.source.size() > limit || example.target.size() > limit) {
+    if (is_long(example)) {
       ++skipped.skipped_long;
       continue;
     }

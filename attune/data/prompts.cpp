@@ -12,7 +12,9 @@
 namespace attune {
 namespace {
 
-constexpr size_t kBlockLines = 1 << 12;  // parsed and encoded at a time
+// Parsed and encoded at a time, so that memory holds ids rather than text.
+constexpr size_t kBlockLines = 1 << 12;
+constexpr size_t kBlockBytes = size_t{16} << 20;
 constexpr int64_t kLinesPerTask = 16;
 constexpr const char* kPrompt = "prompt";
 constexpr const char* kAnswer = "answer";
@@ -74,6 +76,7 @@ TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, con
   if (files.empty()) fail<ConfigError>("a text needs at least one file");
   TokenDocuments documents;
   std::vector<Line> block;
+  size_t bytes = 0;  // of the block
   const auto flush = [&] {
     std::vector<Document> encoded(block.size());
     parallel_for(static_cast<int64_t>(block.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
@@ -86,11 +89,13 @@ TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, con
       documents.seconds.push_back(document.second);
     }
     block.clear();
+    bytes = 0;
   };
   for (const auto& file : files)
     for_each_line(file, options.limits, [&](Line line) {
+      bytes += line.text.size();
       block.push_back(std::move(line));
-      if (block.size() == kBlockLines) flush();
+      if (block.size() >= kBlockLines || bytes >= kBlockBytes) flush();
     });
   flush();
   if (documents.documents() == 0)

@@ -34,11 +34,7 @@ void SequenceCutter::end_document() {
 }
 
 void SequenceCutter::hand_over(std::span<const int32_t> part) {
-  const auto ordinary = [&](int32_t id) {
-    return id != tokenizer_.pad_id() && id != tokenizer_.unk_id() && id != tokenizer_.bos_id() &&
-           id != tokenizer_.eos_id();
-  };
-  if (std::ranges::none_of(part, ordinary)) {
+  if (std::ranges::all_of(part, [&](int32_t id) { return tokenizer_.special_ids().contains(id); })) {
     ++skipped_;
     return;
   }

@@ -1,18 +1,36 @@
 #include "attune/data/token_alignment.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "attune/base/fail.h"
 
 namespace attune {
+namespace {
+
+using WordTokens = std::unordered_map<int32_t, std::vector<int32_t>>;
+
+WordTokens tokens_of_words(std::span<const int32_t> words) {
+  WordTokens tokens;
+  for (size_t i = 0; i < words.size(); ++i) tokens[words[i]].push_back(static_cast<int32_t>(i));
+  return tokens;
+}
+
+}  // namespace
 
 std::vector<TokenLink> token_links(const WordAlignment& alignment, std::span<const int32_t> source_words,
                                    std::span<const int32_t> target_words) {
+  const WordTokens of_source = tokens_of_words(source_words), of_target = tokens_of_words(target_words);
+  std::vector<std::pair<int32_t, int32_t>> pairs;  // of target and source tokens
+  for (const auto& [source, target] : alignment) {
+    const auto sources = of_source.find(source), targets = of_target.find(target);
+    if (sources == of_source.end() || targets == of_target.end()) continue;
+    for (const int32_t t : targets->second)
+      for (const int32_t s : sources->second) pairs.emplace_back(t, s);
+  }
+  std::ranges::sort(pairs);
   std::vector<TokenLink> links;
-  for (size_t t = 0; t < target_words.size(); ++t)
-    for (size_t s = 0; s < source_words.size(); ++s)
-      if (std::ranges::binary_search(alignment, std::pair(source_words[s], target_words[t])))
-        links.push_back({.target = static_cast<int32_t>(t), .source = static_cast<int32_t>(s)});
+  for (const auto& [t, s] : pairs) links.push_back({.target = t, .source = s});
   return links;
 }
 

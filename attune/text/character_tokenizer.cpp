@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/text/text_file.h"
@@ -59,7 +60,7 @@ CharacterTokenizer::CharacterTokenizer(std::vector<std::string> characters)
     const size_t id = pieces_.size();
     if (character.empty() || utf8_sequence(character) != character.size())
       fail<DataError>("character {} (\"{}\") is not one code point in UTF-8", id - kSpecialPieces.size(),
-                      valid_utf8(character) ? character.substr(0, 100) : "");
+                      valid_utf8(character) ? cut_text(character, 100) : "");
     const size_t place = code_point(character);
     if (place >= ids_.size()) ids_.resize(place + 1, special_.unk);
     if (ids_[place] != special_.unk)

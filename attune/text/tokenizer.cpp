@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/text/character_tokenizer.h"
@@ -63,7 +64,7 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(const std::string& bytes, const s
   if (type == "bytes") return std::make_unique<ByteTokenizer>(ByteTokenizer::from_json(bytes, name));
   const std::string found = bytes[bytes.find_first_not_of(" \t\r\n")] != '{' ? "is not an object"
                             : type.empty()                                   ? "has no \"type\""
-                                           : fmt::format("\"type\" is \"{}\"", type.substr(0, 100));
+                                           : fmt::format("\"type\" is \"{}\"", cut_text(type, 100));
   fail<FileError>(
       "{}: not a tokenizer: {}; expected the object of a Hugging Face tokenizer.json, or one with \"type\": "
       "\"whitespace\", "

@@ -17,6 +17,9 @@ namespace [[gnu::visibility("default")]] attune {
 struct SpecialIds {
   int32_t pad = 0, unk = 1, bos = 2, eos = 3;
   int32_t mask = -1, cls = -1, sep = -1;
+  bool contains(int32_t id) const {
+    return id == pad || id == unk || id == bos || id == eos || id == mask || id == cls || id == sep;
+  }
 };
 
 /// A text, or two, as a model reads it.

@@ -30,6 +30,7 @@ constexpr std::array kHubFiles = {"sentencepiece.bpe.model", "spiece.model", "vo
 // What stands beside one of them, or beside tokenizer.json or tokenizer.model.
 constexpr std::array kFilesBeside = {"tokenizer_config.json",
                                      "special_tokens_map.json",
+                                     "added_tokens.json",
                                      "chat_template.jinja",
                                      "merges.txt",
                                      "source.spm",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/git_lfs.h"
 #include "attune/base/json.h"
@@ -35,11 +36,11 @@ json parse_vocabulary(std::string_view text, std::string_view type, std::initial
   if (!vocabulary.is_object()) fail<FileError>("{}: not a {}vocabulary: not an object", name, kind);
   for (const auto& [field, value] : vocabulary.items())
     if (field != "type" && std::find(fields.begin(), fields.end(), field) == fields.end())
-      fail<FileError>("{}: not a {}vocabulary: the field \"{}\" is unknown", name, kind, field.substr(0, 100));
+      fail<FileError>("{}: not a {}vocabulary: the field \"{}\" is unknown", name, kind, cut_text(field, 100));
   if (!vocabulary.contains("type"))
     fail<FileError>("{}: not a {}vocabulary: the field \"type\" is missing", name, kind);
   if (const std::string& found = string_field(vocabulary, "type", name); found != type)
-    fail<FileError>("{}: the field \"type\" is \"{}\", expected \"{}\"", name, found.substr(0, 100), type);
+    fail<FileError>("{}: the field \"type\" is \"{}\", expected \"{}\"", name, cut_text(found, 100), type);
   return vocabulary;
 }
 

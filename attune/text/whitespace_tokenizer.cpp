@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/text/text_file.h"
@@ -47,7 +48,7 @@ WhitespaceTokenizer::WhitespaceTokenizer(const std::vector<std::string>& words, 
     if (word.empty() || word.find_first_of(kSeparators) != std::string::npos)
       fail<DataError>("piece {} is empty or has white space in it", id);
     if (is_special(word) || !ids_.emplace(word, static_cast<int32_t>(id)).second)
-      fail<DataError>("piece {} (\"{}\") is there a second time", id, word.substr(0, 100));
+      fail<DataError>("piece {} (\"{}\") is there a second time", id, cut_text(word, 100));
     pieces_.push_back(word);
   }
 }
@@ -81,7 +82,7 @@ WhitespaceTokenizer WhitespaceTokenizer::from_json(std::string_view text, const 
   std::vector<std::string> words = take_strings(vocabulary, "pieces", "piece", name);
   for (size_t i = 0; i < std::min(words.size(), kSpecialPieces.size()); ++i)
     if (words[i] != kSpecialPieces[i])
-      fail<FileError>("{}: piece {} is \"{}\", expected \"{}\"", name, i, words[i].substr(0, 100), kSpecialPieces[i]);
+      fail<FileError>("{}: piece {} is \"{}\", expected \"{}\"", name, i, cut_text(words[i], 100), kSpecialPieces[i]);
   if (words.size() < kSpecialPieces.size())
     fail<FileError>("{}: has {} pieces, expected 4 or more", name, words.size());
   words.erase(words.begin(), words.begin() + kSpecialPieces.size());

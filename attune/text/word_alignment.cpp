@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/text/tokenizer.h"
 
@@ -34,7 +35,7 @@ std::pair<int32_t, int32_t> parse_pair(std::string_view text, std::string_view p
   const auto [rest, other] =
       has_dash ? std::from_chars(dash + 1, end, pair.second) : std::from_chars_result{end, std::errc::invalid_argument};
   if (other != std::errc() || rest != end || pair.first < 0 || pair.second < 0)
-    fail<DataError>("{}: \"{}\" is no pair of words, needs two numbers as in 0-1", place, text.substr(0, 40));
+    fail<DataError>("{}: \"{}\" is no pair of words, needs two numbers as in 0-1", place, cut_text(text, 40));
   return pair;
 }
 
@@ -69,12 +70,12 @@ class DecodedWords {
   std::string text_of(size_t i) const {
     return without_last_spaces(tokenizer_.decode(ids_.subspan(begin_, i + 1 - begin_)));
   }
-  // Forgets the tokens in front of a word that begins kKept or more tokens ago.
+  // Forgets the tokens in front of a word that begins kKept or more tokens ago, and of a longer word all but the last.
   void shorten(size_t i) {
     const auto after = std::upper_bound(word_starts_.begin(), word_starts_.end(), i - kKept);
-    if (after == word_starts_.begin() || *std::prev(after) <= begin_) return;
-    begin_ = *std::prev(after);
-    word_starts_.erase(word_starts_.begin(), std::prev(after));
+    const size_t word = after == word_starts_.begin() ? 0 : *std::prev(after);
+    begin_ = word > begin_ ? word : i - kKept;
+    word_starts_.erase(word_starts_.begin(), after);
     text_ = text_of(i);
     words_before_ = count_ - count_words(text_);
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "attune/base/file.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/errors.h"
@@ -15,7 +17,9 @@ using Ids = std::vector<int32_t>;
 // Words, with bos and eos around a text that a model reads.
 class FramingTokenizer final : public Tokenizer {
  public:
-  FramingTokenizer() { special_ = {.pad = 0, .unk = 1, .bos = 2, .eos = 3}; }
+  explicit FramingTokenizer(size_t most_decoded = SIZE_MAX) : most_decoded_(most_decoded) {
+    special_ = {.pad = 0, .unk = 1, .bos = 2, .eos = 3};
+  }
   Ids encode(std::string_view text) const override { return words_.encode(text); }
   Encoding encode_for_model(std::string_view text, const EncodeOptions&) const override {
     Ids ids = encode(text);
@@ -30,8 +34,12 @@ class FramingTokenizer final : public Tokenizer {
   void save(const std::filesystem::path& file) const override { words_.save(file); }
 
  private:
-  std::string join(const std::vector<int>& ids) const override { return words_.decode(ids); }
+  std::string join(const std::vector<int>& ids) const override {
+    if (ids.size() > most_decoded_) throw std::length_error("decodes too many tokens");
+    return words_.decode(ids);
+  }
   WhitespaceTokenizer words_{{"a", "b", "c"}};
+  size_t most_decoded_;
 };
 
 class ParallelCorpusFiles : public testing::Test {
@@ -101,6 +109,29 @@ TEST_F(ParallelCorpusFiles, KeepsTheOrderOfManyLinesAndFiles) {
     }
   }
   EXPECT_EQ(corpus.examples.back().source, (Ids{6, 3}));
+}
+
+// Blocks are bounded by their bytes too: lines may have a MiB each.
+TEST_F(ParallelCorpusFiles, ReadsLongLinesInSmallBlocks) {
+  std::string en, de;
+  for (int i = 0; i < 20; ++i) en += std::string(1 << 20, 'a') + "\n", de += "x\n";
+  int blocks = 0;
+  const ParallelCorpusOptions options{.on_read = [&](int64_t) { ++blocks; }};
+  EXPECT_EQ(load_parallel_corpus({write("1.en", en)}, {write("1.de", de)}, english_, german_, options).examples.size(),
+            20u);
+  EXPECT_EQ(blocks, 2);
+}
+
+// Finding the links takes decoding.
+TEST_F(ParallelCorpusFiles, WhatIsLeftOutIsNotAligned) {
+  const FramingTokenizer framing(2);  // tokens that it decodes
+  const auto en = write("1.en", "a b c a b c\n\na b\n"), de = write("1.de", "x\nx\nx\n");
+  const auto align = write("1.align", "0-0\n\n1-0\n");
+  const auto corpus = load_parallel_corpus({en}, {de}, framing, german_, {.max_tokens = 4, .alignments = {align}});
+  ASSERT_EQ(corpus.examples.size(), 1u);
+  EXPECT_EQ(corpus.examples[0].links, (std::vector<TokenLink>{{0, 1}}));
+  EXPECT_EQ(corpus.skipped_long, 1);
+  EXPECT_EQ(corpus.skipped_empty, 1);
 }
 
 TEST_F(ParallelCorpusFiles, LinksTheTokensOfAlignedWords) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -32,6 +33,36 @@ TEST(ReadPrompts, LinesThatAreNotOneObjectAreNamed) {
   EXPECT_THAT(error(line + '\0' + "junk"), ::testing::HasSubstr("a.jsonl:2: is not valid JSON at byte 31"));
   EXPECT_THAT(error(R"({"prompt": "a", "answer": "b", "answer": "a"})"),
               ::testing::HasSubstr("a.jsonl:2: JSON has key \"answer\" twice"));
+}
+
+// Counts the texts that it encodes.
+class CountingWords final : public Tokenizer {
+ public:
+  std::vector<int32_t> encode(std::string_view) const override {
+    ++encoded;
+    return {4};
+  }
+  int32_t vocab_size() const override { return 5; }
+  std::string piece(int32_t) const override { return ""; }
+  std::string kind() const override { return "counting"; }
+  std::string file_name() const override { return ""; }
+  void save(const std::filesystem::path&) const override {}
+  mutable std::atomic<int> encoded = 0;
+
+ private:
+  std::string join(const std::vector<int>&) const override { return ""; }
+};
+
+// Blocks are bounded by their bytes too: lines may have a MiB each.
+TEST(ReadPrompts, LongLinesAreEncodedBeforeAllAreRead) {
+  const TemporaryFolder folder{memory_folder()};
+  const std::string line = R"({"prompt": "a", "answer": ")" + std::string(1'000'000, 'b') + "\"}\n";
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += line;
+  write_file(folder / "a.jsonl", text + "\xFF\n");  // is refused when it is read
+  const CountingWords tokenizer;
+  EXPECT_THROW(read_prompts({folder / "a.jsonl"}, tokenizer), DataError);
+  EXPECT_EQ(tokenizer.encoded, 2 * 17);
 }
 
 }  // namespace

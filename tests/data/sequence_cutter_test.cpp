@@ -5,6 +5,7 @@
 
 #include "attune/base/error.h"
 #include "attune/text/character_tokenizer.h"
+#include "tests/data/tokenizer_stub.h"
 
 namespace attune {
 namespace {
@@ -47,6 +48,18 @@ TEST_F(SequenceCutterTest, WhatHasNothingToHideIsLeftOut) {
   EXPECT_EQ(cutter_.skipped(), 1);
   EXPECT_EQ(cutter_.sequences(), 1);
   EXPECT_THROW(SequenceCutter(tokenizer_, 2, {}), ConfigError);
+}
+
+TEST(SequenceCutter, NoSpecialTokenCanBeHidden) {
+  const TokenizerStub tokenizer({.pad = 0, .unk = 1, .bos = 2, .eos = 3, .mask = 4, .cls = 5, .sep = 6});
+  std::vector<Ids> seen;
+  SequenceCutter cutter(tokenizer, 5, [&](std::span<const int32_t> s) { seen.emplace_back(s.begin(), s.end()); });
+  for (const Ids& document : {Ids{4, 5, 6}, Ids{4, 7}}) {
+    cutter.add(document);
+    cutter.end_document();
+  }
+  EXPECT_THAT(seen, ElementsAre(Ids{2, 4, 7, 3}));
+  EXPECT_EQ(cutter.skipped(), 1);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "attune/base/error.h"
 
 namespace attune {
@@ -18,6 +20,13 @@ TEST(TokenAlignment, LinksEachTokenOfAWordWithEachOfTheOther) {
               ElementsAre(TokenLink{0, 2}, TokenLink{1, 0}, TokenLink{1, 1}, TokenLink{2, 0}, TokenLink{2, 1},
                           TokenLink{3, 2}));
   EXPECT_THAT(token_links({}, source, target), IsEmpty());
+}
+
+TEST(TokenAlignment, LinksOfLongSentencesTakeLinearTime) {
+  const std::vector<int32_t> words(1 << 18, 0);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(token_links({{1, 0}}, words, words), IsEmpty());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "a product of both is a minute";
 }
 
 TEST(TokenAlignments, PackTheLinksOfChosenExamples) {

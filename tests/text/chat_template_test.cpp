@@ -149,6 +149,23 @@ TEST(ChatTemplate, NamedArgumentsAreTakenOrRefused) {
   EXPECT_THAT(failure("{{ ','.join(iterable=['a', 'b']) }}"), HasSubstr("join: takes no named arguments"));
 }
 
+// As Jinja 3.1 on Python has it.
+TEST(ChatTemplate, TextsAreWrittenAndCutAsInPython) {
+  EXPECT_EQ(rendered("{{ ['a\u00a0\u200b\ufeffé\u3000🙂\U000e0001\x7f \\\\'] }}"),
+            "['a\\xa0\\u200b\\ufeffé\\u3000🙂\\U000e0001\\x7f \\\\']");
+  EXPECT_EQ(rendered("{{ 'a\\rb\\r\\nc\u0085\u2028d\v\fe\\n\\n'.splitlines() | join('|') }}"), "a|b|c||d||e|");
+  EXPECT_EQ(rendered("{{ ''.splitlines() }}{{ '\\n'.splitlines() }}"), "[]['']");
+}
+
+TEST(ChatTemplate, ArgumentsThatWouldBeDroppedAreRefused) {
+  EXPECT_EQ(rendered("{{ dict(a=1) }}{{ namespace(a=2).a }}{{ '7' | int(0) }}{{ 'aba'.count('a') }}"), "{'a': 1}272");
+  EXPECT_THAT(failure("{{ dict({'a': 1}) }}"), HasSubstr("dict: takes named arguments alone"));
+  EXPECT_THAT(failure("{{ namespace({'a': 1}).a }}"), HasSubstr("namespace: takes named arguments alone"));
+  EXPECT_THAT(failure("{{ 'ff' | int(0, 16) }}"), HasSubstr("int: takes at most 1 arguments, found 2"));
+  EXPECT_THAT(failure("{{ 'ff' | int(base=16) }}"), HasSubstr("int: argument base is not supported"));
+  EXPECT_THAT(failure("{{ 'aba'.count('a', 1) }}"), HasSubstr("count: takes at most 1 arguments, found 2"));
+}
+
 TEST(ChatTemplate, IsLimited) {
   EXPECT_THAT(refusal(std::string((1 << 20) + 1, 'x')), HasSubstr("at most 1048576 are accepted"));
   EXPECT_THAT(refusal("{{ " + std::string(1000, '(') + "1" + std::string(1000, ')') + " }}"), HasSubstr("nested"));

@@ -58,6 +58,34 @@ TEST(WordAlignment, LongTextsAreTheSameAsByPrefixes) {
   EXPECT_EQ(words_of_tokens(tokenizer, tokens), words_by_prefixes(tokenizer, tokens));
 }
 
+// Counts the tokens that it decodes.
+class CountingTokenizer final : public Tokenizer {
+ public:
+  std::vector<int32_t> encode(std::string_view text) const override { return characters_.encode(text); }
+  int32_t vocab_size() const override { return characters_.vocab_size(); }
+  std::string piece(int32_t id) const override { return characters_.piece(id); }
+  std::string kind() const override { return "counting"; }
+  std::string file_name() const override { return ""; }
+  void save(const std::filesystem::path&) const override {}
+  size_t decoded() const { return decoded_; }
+
+ private:
+  std::string join(const std::vector<int>& ids) const override {
+    decoded_ += ids.size();
+    return characters_.decode(ids);
+  }
+  CharacterTokenizer characters_ = CharacterTokenizer::build_from_texts({"ab "});
+  mutable size_t decoded_ = 0;
+};
+
+TEST(WordAlignment, ATextWithoutSpacesTakesLinearWork) {
+  const CountingTokenizer tokenizer;
+  const auto ids = tokenizer.encode(std::string(2000, 'a') + " b " + std::string(1000, 'b') + " a");
+  const auto words = words_of_tokens(tokenizer, ids);
+  EXPECT_LT(tokenizer.decoded(), 256 * ids.size());
+  EXPECT_EQ(words, words_by_prefixes(tokenizer, ids));
+}
+
 TEST(WordAlignment, PairsOfWordsInPharaohsFormat) {
   // Source tokens 0 and 1 are one word; token 3 would be eos.
   const std::vector<int32_t> source = {0, 0, 1}, target = {0, 1, 1, 2, 3}, alignment = {2, 0, 1, 3, 0};

@@ -64,12 +64,13 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const TokenMap& 
     if (token.special) special_ids_.insert(id);
   }
   size_t before = 0, after = 0;
+  SearchBudget budget(0);  // of all tokens
   for (const auto& [id, token] : tokens_) {
     if (!token.normalized) {
       plain.emplace_back(token.content, id);
       continue;
     }
-    NormalizedText text{token.content};
+    NormalizedText text{token.content, budget};
     if (normalizer != nullptr) normalizer->apply(text);
     before += token.content.size();
     after += text.text.size();
@@ -93,7 +94,7 @@ AddedTokens::Finder AddedTokens::finder_of(const std::vector<std::pair<std::stri
 
 void AddedTokens::split(std::string_view text, bool normalized, std::vector<Section>& sections) const {
   const Finder& finder = normalized ? in_normalized_ : in_text_;
-  size_t done = 0;
+  size_t done = 0, spaces_end = 0;  // of white space that a token took
   for (size_t at = 0; finder.any && at < text.size();) {
     if (!finder.first[static_cast<uint8_t>(text[at])]) {
       ++at;
@@ -113,11 +114,10 @@ void AddedTokens::split(std::string_view text, bool normalized, std::vector<Sect
     at = end;
     if (token.single_word && (word_ends(text, found) || word_begins(text, end))) continue;
     const size_t begin = token.lstrip ? before_spaces(text, found, done) : found;
-    if (token.rstrip) end = behind_spaces(text, end);
+    if (token.rstrip) end = spaces_end = behind_spaces(text, std::max(end, spaces_end));
     if (begin > done) sections.push_back({text.substr(done, begin - done)});
     sections.push_back({text.substr(begin, end - begin), id});
-    done = end;
-    at = std::max(at, end);
+    done = end;  // a token in white space that the one before took is a token too, as in the reference
   }
   if (done < text.size()) sections.push_back({text.substr(done)});
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <random>
 
+#include "attune/base/cut_text.h"
 #include "attune/text/huggingface/unicode.h"
 #include "attune/text/unicode.h"
 
@@ -76,6 +77,7 @@ bool Bpe::take_bytes() {
       if (vocabulary_.has(id) && bytes_of_characters(vocabulary_.token(id), bytes)) byte_words_.insert(bytes, id);
   }
   takes_bytes_ = true;
+  cut_at_metaspace_ = false;  // the bytes of U+2581 are tokens like any other
   return true;
 }
 
@@ -205,7 +207,7 @@ std::unique_ptr<Model> make_bpe(TokenMap vocabulary, const StringList& merges, b
     } else {
       const size_t space = merges[i].find(' ');
       if (space == std::string_view::npos || merges[i].find(' ', space + 1) != std::string_view::npos)
-        fail<FileError>("{}, entry {}: is \"{}\", expected two tokens and a space", where, i, merges[i].substr(0, 100));
+        fail<FileError>("{}, entry {}: is \"{}\", expected two tokens and a space", where, i, cut_text(merges[i], 100));
       left = merges[i].substr(0, space);
       right = merges[i].substr(space + 1);
     }
@@ -216,10 +218,10 @@ std::unique_ptr<Model> make_bpe(TokenMap vocabulary, const StringList& merges, b
     for (size_t k = 0; k < 3; ++k)
       if (ids[k] < 0)
         fail<FileError>("{}, entry {}: token \"{}\" is not in the vocabulary", where, i,
-                        (k == 0   ? left
-                         : k == 1 ? right
-                                  : std::string_view(merged))
-                            .substr(0, 100));
+                        cut_text(k == 0   ? left
+                                 : k == 1 ? right
+                                          : std::string_view(merged),
+                                 100));
     table.insert(ids[0], ids[1], {static_cast<int32_t>(i), ids[2]});
     inside |= right.starts_with(kMetaspace) && !left.ends_with(kMetaspace);
   }

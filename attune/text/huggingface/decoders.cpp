@@ -30,6 +30,13 @@ void clean_up(std::string& text) {
   replace_all(text, " do not", " don't");
 }
 
+// A piece counts as one byte more, for the space that a step may put before it.
+size_t bytes_of(const std::vector<std::string>& pieces) {
+  size_t bytes = pieces.size();
+  for (const std::string& piece : pieces) bytes += piece.size();
+  return bytes;
+}
+
 class SequenceDecoder final : public Steps<Decoder> {
  public:
   using Steps::Steps;
@@ -39,14 +46,6 @@ class SequenceDecoder final : public Steps<Decoder> {
       step->apply(pieces);
       check_growth("decoding", before, bytes_of(pieces));
     }
-  }
-
- private:
-  // A piece counts as one byte more, for the space that a step may put before it.
-  static size_t bytes_of(const std::vector<std::string>& pieces) {
-    size_t bytes = pieces.size();
-    for (const std::string& piece : pieces) bytes += piece.size();
-    return bytes;
   }
 };
 
@@ -138,17 +137,19 @@ class ReplaceDecoder final : public Decoder {
   ReplaceDecoder(std::unique_ptr<Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void apply(std::vector<std::string>& pieces) const override {
+    SearchBudget budget(bytes_of(pieces));
     for (std::string& piece : pieces) {
       std::string result;
       size_t done = 0;
       bool any = false;
       if (piece.empty()) continue;
-      pattern_->for_each_match(piece, [&](Match match) {
+      const auto found = [&](Match match) {
         any = true;
         result.append(piece, done, match.begin - done);
         result += content_;
         done = match.end;
-      });
+      };
+      pattern_->search(piece, found, budget);
       if (any) piece = result.append(piece, done);
     }
   }
@@ -242,13 +243,13 @@ std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::st
   if (type == "Metaspace") {
     const std::string scheme =
         fields.string("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
-    return std::make_unique<MetaspaceDecoder>(content_of(fields, "replacement"), scheme != "never");
+    return std::make_unique<MetaspaceDecoder>(read_character(fields, "replacement"), scheme != "never");
   }
   if (type == "BPEDecoder") return std::make_unique<BpeSuffixDecoder>(fields.string("suffix", "</w>"));
   if (type == "Replace")
     return std::make_unique<ReplaceDecoder>(read_pattern(fields, "pattern"), content_of(fields, "content"));
   if (type == "Strip")
-    return std::make_unique<StripDecoder>(content_of(fields, "content"), fields.number("start", INT32_MAX),
+    return std::make_unique<StripDecoder>(read_character(fields, "content"), fields.number("start", INT32_MAX),
                                           fields.number("stop", INT32_MAX));
   if (type == "CTC")
     return std::make_unique<CtcDecoder>(fields.string("pad_token", "<pad>"), fields.string("word_delimiter_token", "|"),

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 
 namespace attune::huggingface {
@@ -68,7 +69,7 @@ class Fields {
   }
 
   static std::string shown(const nlohmann::json& value) {
-    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 100);
+    return cut_text(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 100);
   }
 
  private:

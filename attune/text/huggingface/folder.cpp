@@ -1,5 +1,7 @@
 #include "attune/text/huggingface/folder.h"
 
+#include <algorithm>
+
 #include "attune/base/file.h"
 #include "attune/text/huggingface/bpe.h"
 #include "attune/text/huggingface/hugging_face_tokenizer.h"
@@ -51,10 +53,14 @@ std::optional<Padding> read_padding(const Fields& file) {
 }
 
 // Special tokens by the names that the files give, with the files to copy when the tokenizer is saved. transformers
-// cleans up no text of BPE.
+// cleans up no text of BPE, and gives a model no types of tokens where "model_input_names" leaves them out.
 void add_config(Parts& parts, TokenizerConfig&& config, const fs::path& file) {
   parts.clean_up =
       config.flag("clean_up_tokenization_spaces", false) && dynamic_cast<const Bpe*>(parts.model.get()) == nullptr;
+  const nlohmann::json inputs = config.values.value("model_input_names", nlohmann::json());
+  if (inputs.is_array() && std::find(inputs.begin(), inputs.end(), "token_type_ids") == inputs.end())
+    for (Template* const form : {&parts.post_processor.single, &parts.post_processor.pair})
+      for (TemplatePiece& piece : *form) piece.type_id = 0;
   parts.names = std::move(config.names);
   parts.files.push_back(file);
   parts.files.insert(parts.files.end(), config.files.begin(), config.files.end());
@@ -90,6 +96,7 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
   if (config.names.mask.empty()) config.names.mask = "[MASK]";
   if (vocabulary.find(config.names.mask) >= 0)
     parts.added_tokens.push_back({.content = config.names.mask, .normalized = false, .special = true});
+  parts.added_tokens.insert(parts.added_tokens.end(), config.added.begin(), config.added.end());
   BertNormalizerOptions options;
   options.lowercase = config.flag("do_lower_case", true);
   options.strip_accents = config.flag("strip_accents", options.lowercase);

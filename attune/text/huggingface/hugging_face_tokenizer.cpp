@@ -49,25 +49,27 @@ std::vector<int32_t> HuggingFaceTokenizer::encode(std::string_view text) const {
   std::string valid;
   if (!valid_utf8(text)) text = valid = with_replacements(text);
   std::vector<int32_t> ids;
+  SearchBudget budget(text.size());
   auto workspace = borrow_workspace();
   if (added_.has_any(false)) {
     std::vector<Section> sections;
     added_.split(text, false, sections);
     for (const Section& section : sections)
-      encode_section(section, section.text.data() == text.data(), *workspace, ids);
+      encode_section(section, section.text.data() == text.data(), *workspace, budget, ids);
   } else if (!text.empty()) {
-    encode_section({text}, true, *workspace, ids);
+    encode_section({text}, true, *workspace, budget, ids);
   }
   give_back(std::move(workspace));
   return ids;
 }
 
 void HuggingFaceTokenizer::encode_section(const Section& section, bool from_start, Workspace& workspace,
-                                          std::vector<int32_t>& ids) const {
+                                          SearchBudget& budget, std::vector<int32_t>& ids) const {
   if (section.token >= 0) return ids.push_back(section.token);
-  NormalizedText normalized{std::string(section.text), from_start};
+  NormalizedText normalized{std::string(section.text), budget, from_start};
   if (parts_.normalizer != nullptr) parts_.normalizer->apply(normalized);
-  if (!added_.has_any(true)) return encode_text(std::move(normalized.text), normalized.keeps_start, workspace, ids);
+  if (!added_.has_any(true))
+    return encode_text(std::move(normalized.text), normalized.keeps_start, workspace, budget, ids);
   std::vector<Section> parts;
   added_.split(normalized.text, true, parts);
   for (const Section& part : parts) {
@@ -75,16 +77,17 @@ void HuggingFaceTokenizer::encode_section(const Section& section, bool from_star
       ids.push_back(part.token);
     } else {
       const bool first = normalized.keeps_start && part.text.data() == normalized.text.data();
-      encode_text(std::string(part.text), first, workspace, ids);
+      encode_text(std::string(part.text), first, workspace, budget, ids);
     }
   }
 }
 
-void HuggingFaceTokenizer::encode_text(std::string text, bool from_start, Workspace& workspace,
+void HuggingFaceTokenizer::encode_text(std::string text, bool from_start, Workspace& workspace, SearchBudget& budget,
                                        std::vector<int32_t>& ids) const {
   if (text.empty()) return;
   if (parts_.pre_tokenizer == nullptr) return encode_word(text, workspace, ids);
   Words words;
+  words.budget = &budget;
   words.from_start = from_start;
   words.ranges.push_back({0, text.size()});
   words.text = std::move(text);

@@ -57,8 +57,10 @@ class HuggingFaceTokenizer final : public Tokenizer {
 
  private:
   std::string join(const std::vector<int>& ids) const override;
-  void encode_section(const Section& section, bool from_start, Workspace& workspace, std::vector<int32_t>& ids) const;
-  void encode_text(std::string text, bool from_start, Workspace& workspace, std::vector<int32_t>& ids) const;
+  void encode_section(const Section& section, bool from_start, Workspace& workspace, SearchBudget& budget,
+                      std::vector<int32_t>& ids) const;
+  void encode_text(std::string text, bool from_start, Workspace& workspace, SearchBudget& budget,
+                   std::vector<int32_t>& ids) const;
   void encode_word(std::string_view word, Workspace& workspace, std::vector<int32_t>& ids) const;
 
   std::unique_ptr<Workspace> borrow_workspace() const;

@@ -73,6 +73,7 @@ std::unique_ptr<Tokenizer> load_m2m100(const fs::path& file, TokenizerConfig con
     ++next;
     parts.added_tokens.push_back({.content = token, .normalized = false, .special = true});
   }
+  parts.added_tokens.insert(parts.added_tokens.end(), config.added.begin(), config.added.end());
   if (language < 0) fail<FileError>("{}: has a language as a piece: {}", numbers.string(), source);
   auto processor = load_sentence_piece(read_file(file, kMaxTokenizerBytes), file.string());
   parts.model = std::make_unique<NumberedPieces>(std::move(vocabulary), std::move(processor), unknown);

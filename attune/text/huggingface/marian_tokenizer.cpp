@@ -2,8 +2,6 @@
 
 #include <sentencepiece_processor.h>
 
-#include <algorithm>
-#include <array>
 #include <vector>
 
 #include "attune/base/fail.h"
@@ -17,8 +15,6 @@ namespace attune::huggingface {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<std::string_view, 3> kSpecial = {"</s>", "<unk>", "<pad>"};
 
 }  // namespace
 
@@ -37,6 +33,13 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
     return id;
   };
   special_ = {.pad = id_of("<pad>"), .unk = id_of("<unk>"), .bos = -1, .eos = id_of("</s>")};
+  const TokenizerConfig config = read_tokenizer_config(vocabulary.parent_path());
+  std::vector<AddedToken> tokens;
+  for (const char* token : {"</s>", "<unk>", "<pad>"}) tokens.push_back({.content = token, .special = true});
+  tokens.insert(tokens.end(), config.added.begin(), config.added.end());
+  for (AddedToken& token : tokens) token.normalized = false;
+  added_ = AddedTokens(tokens, vocabulary_, nullptr);
+  beside_ = config.read_files();
 }
 
 MarianTokenizer::~MarianTokenizer() = default;
@@ -46,24 +49,18 @@ void MarianTokenizer::add(std::string_view token, std::vector<int32_t>& ids) con
   ids.push_back(id >= 0 ? id : unk_id());
 }
 
-// Special tokens in a text are themselves.
+// Added tokens in a text are themselves.
 void MarianTokenizer::add_pieces(const Processor& processor, std::string_view text, std::vector<int32_t>& ids) const {
+  std::vector<Section> sections;
+  added_.split(text, false, sections);
   std::vector<std::string> pieces;
-  for (;;) {
-    size_t at = text.find('<');
-    std::string_view found;
-    for (; at != std::string_view::npos; at = text.find('<', at + 1)) {
-      const auto special = std::ranges::find_if(kSpecial, [&](auto s) { return text.substr(at).starts_with(s); });
-      if (special != kSpecial.end()) {
-        found = *special;
-        break;
-      }
+  for (const Section& section : sections) {
+    if (section.token >= 0) {
+      ids.push_back(section.token);
+      continue;
     }
-    attune::encode(processor, text.substr(0, at), pieces);
+    attune::encode(processor, section.text, pieces);
     for (const std::string& piece : pieces) add(piece, ids);
-    if (found.empty()) return;
-    add(found, ids);
-    text.remove_prefix(at + found.size());
   }
 }
 
@@ -96,15 +93,22 @@ Encoding MarianTokenizer::encode_for_model(std::string_view text, const EncodeOp
   return result;
 }
 
+int32_t MarianTokenizer::token_id(std::string_view token) const {
+  const int32_t added = added_.id(token);
+  return added >= 0 ? added : vocabulary_.find(token);
+}
+
 std::string MarianTokenizer::piece(int32_t id) const {
   check_id(id);
+  if (const AddedToken* added = added_.find(id)) return added->content;
   return std::string(vocabulary_.token(id));
 }
 
 std::string MarianTokenizer::join(const std::vector<int>& ids) const {
   std::string text;
   for (const int id : ids) {
-    std::string_view token = vocabulary_.token(id);
+    const std::string whole = piece(id);
+    std::string_view token = whole;
     for (size_t at = token.find(kMetaspace); at != std::string_view::npos; at = token.find(kMetaspace)) {
       text.append(token.substr(0, at)).push_back(' ');
       token.remove_prefix(at + kMetaspace.size());
@@ -120,6 +124,7 @@ void MarianTokenizer::save(const fs::path& file) const {
   write_file(file, vocabulary_json_);
   write_file(file.parent_path() / "source.spm", source_);
   write_file(file.parent_path() / "target.spm", target_);
+  for (const auto& [name, bytes] : beside_) write_file(file.parent_path() / name, bytes);
 }
 
 }  // namespace attune::huggingface

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "attune/text/huggingface/added_tokens.h"
+#include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/huggingface/token_map.h"
 #include "attune/text/tokenizer.h"
 
@@ -26,13 +28,13 @@ class MarianTokenizer final : public Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const override;
   std::vector<int32_t> encode_target(std::string_view text) const override;
   Encoding encode_for_model(std::string_view text, const EncodeOptions& options = {}) const override;
-  int32_t token_id(std::string_view token) const override { return vocabulary_.find(token); }
-  bool is_special_token(int32_t id) const override { return Tokenizer::is_special_token(id) || id == unk_id(); }
-  int32_t vocab_size() const override { return vocabulary_.highest_id() + 1; }
+  int32_t token_id(std::string_view token) const override;
+  bool is_special_token(int32_t id) const override { return added_.is_special(id); }
+  int32_t vocab_size() const override { return added_.highest_id() + 1; }
   std::string piece(int32_t id) const override;
   std::string kind() const override { return "Marian"; }
   std::string file_name() const override { return "vocab.json"; }
-  /// Writes the .spm files beside.
+  /// Writes the .spm files and those with its settings beside.
   void save(const std::filesystem::path& file) const override;
 
  private:
@@ -44,6 +46,8 @@ class MarianTokenizer final : public Tokenizer {
 
   std::string vocabulary_json_, source_, target_;  // the files
   TokenMap vocabulary_;
+  AddedTokens added_;  // the special ones, and those that the folder adds
+  SettingsFiles beside_;
   std::unique_ptr<Processor> of_source_, of_target_;
 };
 

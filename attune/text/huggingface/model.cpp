@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/json.h"
 #include "attune/text/huggingface/bpe.h"
 #include "attune/text/huggingface/unicode.h"
@@ -91,7 +92,7 @@ TokenMap token_map(const VocabularyEntries& entries, const std::string& where) {
       fail<FileError>("{}: id {} belongs to \"{}\" and to \"{}\"", where, entries.ids[i], map.token(entries.ids[i]),
                       entries.tokens[i]);
     if (!map.insert(entries.tokens[i], entries.ids[i]))
-      fail<FileError>("{}: the vocabulary has {} twice", where, show(Json(entries.tokens[i])).substr(0, 200));
+      fail<FileError>("{}: the vocabulary has {} twice", where, cut_text(show(Json(entries.tokens[i])), 200));
   }
   return map;
 }

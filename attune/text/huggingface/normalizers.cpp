@@ -141,7 +141,7 @@ class ReplaceNormalizer final : public Normalizer {
     std::string result;
     size_t done = 0;
     bool any = false;
-    pattern_->for_each_match(text.text, [&](Match match) {
+    const auto found = [&](Match match) {
       if (!any) result.reserve(text.text.size() + text.text.size() / 4);
       any = true;
       // As in the reference, new characters stand where the last one that they replace stood.
@@ -150,7 +150,8 @@ class ReplaceNormalizer final : public Normalizer {
       result.append(text.text, done, match.begin - done);
       result += content_;
       done = match.end;
-    });
+    };
+    pattern_->search(text.text, found, text.budget);
     if (!any) return;
     result.append(text.text, done);
     text.text = std::move(result);

@@ -5,11 +5,13 @@
 #include <string>
 
 #include "attune/text/huggingface/fields.h"
+#include "attune/text/huggingface/pattern.h"
 
 namespace attune::huggingface {
 
 struct NormalizedText {
   std::string text;
+  SearchBudget& budget;
   bool keeps_start = true;  // whether the first character comes from the first one of the original
 };
 

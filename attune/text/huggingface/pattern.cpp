@@ -9,7 +9,7 @@ namespace {
 class StringPattern final : public Pattern {
  public:
   explicit StringPattern(std::string text) : text_(std::move(text)) {}
-  void for_each_match(std::string_view text, const std::function<void(Match)>& found) const override {
+  void search(std::string_view text, const std::function<void(Match)>& found, SearchBudget&) const override {
     if (text_.empty()) return;
     for (size_t at = text.find(text_); at != std::string_view::npos; at = text.find(text_, at + text_.size()))
       found({at, at + text_.size()});

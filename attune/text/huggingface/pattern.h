@@ -16,6 +16,13 @@ struct Match {
   size_t begin = 0, end = 0;
 };
 
+/// The steps that regular expressions may still take. All words of a text share one budget: with one for each, many
+/// short words could take hours together.
+struct SearchBudget {
+  explicit SearchBudget(size_t bytes) : left(300'000'000 + 300 * bytes) {}
+  size_t left;
+};
+
 /// Finds the matches in a text one after the other. Thread-safe.
 class Pattern {
  public:
@@ -23,7 +30,13 @@ class Pattern {
 
   /// Calls `found` with each match in order; they do not overlap. Throws DataError when a regular expression takes more
   /// steps than are allowed.
-  virtual void for_each_match(std::string_view text, const std::function<void(Match)>& found) const = 0;
+  virtual void search(std::string_view text, const std::function<void(Match)>& found, SearchBudget& budget) const = 0;
+
+  /// The same with a budget for this text alone.
+  void for_each_match(std::string_view text, const std::function<void(Match)>& found) const {
+    SearchBudget budget(text.size());
+    search(text, found, budget);
+  }
 };
 
 /// Matches of exactly this string; none of the empty string.

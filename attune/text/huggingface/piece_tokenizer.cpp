@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <tuple>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
@@ -80,29 +80,10 @@ PieceLayout mbart50(const Settings& settings) {
   return translation(settings, true, "en_XX");
 }
 
-constexpr size_t kMostAdded = 4096;  // each is looked for in a text by itself
-
-// The tokens that the folder adds follow those of the class.
-void append_added(PieceLayout& layout, const Settings& settings) {
-  const auto has = [](const std::vector<std::string>& list, const std::string& token) {
-    return std::ranges::find(list, token) != list.end();
-  };
-  if (settings.config.added.size() > kMostAdded)
-    fail<FileError>("{}: tokenizer_config.json adds {} tokens, at most {} are accepted", settings.file,
-                    settings.config.added.size(), kMostAdded);
-  for (const AddedToken& token : settings.config.added) {
-    if (has(layout.first, token.content) || has(layout.last, token.content)) continue;
-    if (settings.model.PieceToId(token.content) != settings.model.unk_id()) continue;
-    layout.last.push_back(token.content);
-    if (!token.special) layout.plain.push_back(token.content);
-  }
-}
-
 PieceLayout t5(const Settings& settings) {
   PieceLayout layout{.first = {"<pad>", "</s>", "<unk>"}, .special = {.pad = 0, .unk = 2, .bos = -1, .eos = 1}};
   for (int64_t i = settings.count("extra_ids", 100); i-- > 0;)
     layout.last.push_back("<extra_id_" + std::to_string(i) + ">");
-  append_added(layout, settings);
   layout.around = surrounded_by({{}, {1}, {1}, 0});
   return layout;
 }
@@ -111,7 +92,6 @@ PieceLayout llama(const Settings& settings) {
   PieceLayout layout{.first = {"<unk>", "<s>", "</s>"},
                      .prefix_once = !settings.flag("legacy", false),
                      .special = {.pad = -1, .unk = 0, .bos = 1, .eos = 2}};
-  append_added(layout, settings);
   std::vector<int32_t> before, after;
   if (settings.flag("add_bos_token", true)) before = {1};
   if (settings.flag("add_eos_token", false)) after = {2};
@@ -151,9 +131,7 @@ std::string class_of(const fs::path& file, const TokenizerConfig& config) {
 // The files with the settings, which name the class where only config.json named it: saved without that file, they are
 // read as before.
 SettingsFiles settings_files(const TokenizerConfig& config, const std::string& name) {
-  SettingsFiles files;
-  for (const fs::path& path : config.files)
-    files.emplace_back(path.filename().string(), read_file(path, kMaxTokenizerBytes));
+  SettingsFiles files = config.read_files();
   if (!config.tokenizer_class().empty()) return files;
   json values = config.values;
   values["tokenizer_class"] = name;
@@ -175,10 +153,11 @@ std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file, const Toke
     fail<FileError>(
         "{}: tokenizer_class = \"{}\" is read from a tokenizer.json alone, which "
         "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers writes",
-        file.string(), name.substr(0, 80));
+        file.string(), cut_text(name, 80));
   std::string model = read_file(file, kMaxTokenizerBytes);
   auto processor = load_sentence_piece(model, file.string());
   PieceLayout layout = found->make({.config = config, .file = file.string(), .model = *processor});
+  layout.added = config.added;
   return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), std::move(layout), file,
                                           settings_files(config, name));
 }
@@ -191,9 +170,7 @@ PieceTokenizer::PieceTokenizer(std::string model, std::unique_ptr<sentencepiece:
       file_(file),
       beside_(std::move(beside)) {
   special_ = layout_.special;
-  for (const auto* list : {&layout_.first, &layout_.last})
-    for (const std::string& token : *list)
-      if (token.empty()) fail<FileError>("{}: has a token without text", file.string());
+  add_tokens();
   // A damaged model may have fewer pieces than the tokens that its class expects.
   const auto check = [&](const std::vector<TemplatePiece>& pieces) {
     for (const TemplatePiece& piece : pieces)
@@ -216,58 +193,60 @@ int32_t PieceTokenizer::vocab_size() const {
   return pieces_end() + static_cast<int32_t>(layout_.last.size());
 }
 
-int32_t PieceTokenizer::special_token(std::string_view token) const {
-  const auto index_in = [&](const std::vector<std::string>& list) {
-    const auto found = std::ranges::find(list, token);
-    return found == list.end() ? -1 : static_cast<int32_t>(found - list.begin());
+// Tokens that are neither the class's nor pieces follow all others.
+void PieceTokenizer::add_tokens() {
+  TokenMap ids;
+  std::vector<AddedToken> tokens;
+  const auto add = [&](const AddedToken& token, int32_t id) {
+    if (token.content.empty()) fail<FileError>("{}: has a token without text", file_.string());
+    if (ids.find(token.content) < 0) ids.insert(token.content, id);
+    tokens.push_back(token);
+    tokens.back().normalized = false;
   };
-  if (const int32_t first = index_in(layout_.first); first >= 0) return first;
-  const int32_t last = index_in(layout_.last);
-  return last < 0 ? -1 : pieces_end() + last;
+  for (size_t i = 0; i < layout_.first.size(); ++i)
+    add({.content = layout_.first[i], .special = true}, static_cast<int32_t>(i));
+  for (size_t i = 0; i < layout_.last.size(); ++i)
+    add({.content = layout_.last[i], .special = true}, pieces_end() + static_cast<int32_t>(i));
+  for (const AddedToken& token : layout_.added) {
+    const int piece = processor_->PieceToId(token.content);
+    const bool is_new = ids.find(token.content) < 0 && piece == processor_->unk_id();
+    add(token, is_new ? vocab_size() : piece + layout_.shift);
+    if (is_new) layout_.last.push_back(token.content);
+  }
+  added_ = AddedTokens(tokens, ids, nullptr);
 }
 
 bool PieceTokenizer::is_special_token(int32_t id) const {
-  const SpecialIds& s = special_;
-  if (id >= pieces_end()) return std::ranges::find(layout_.plain, piece(id)) == layout_.plain.end();
-  return id == s.pad || id == s.unk || id == s.bos || id == s.eos;
+  return added_.is_special(id);
 }
 
 std::vector<int32_t> PieceTokenizer::encode(std::string_view text) const {
   check_text_size(text);
   std::vector<int32_t> ids;
   std::vector<int> pieces;
+  const int unknown = processor_->unk_id();
   const auto add_text = [&](std::string_view part) {
-    if (part.empty()) return;
     size_t of_mark = 0;
     if (layout_.prefix_once && !ids.empty()) {  // the space in front comes before the mark, and goes with it
-      attune::encode(*processor_, kMark, pieces);
-      of_mark = pieces.size();
-      attune::encode(*processor_, std::string(kMark) + std::string(part), pieces);
+      const std::string marked = std::string(kMark) + std::string(part);
+      std::vector<std::string> mark, texts;
+      attune::encode(*processor_, kMark, mark);
+      attune::encode(*processor_, marked, pieces);
+      of_mark = std::min(mark.size(), pieces.size());
+      if (of_mark > 0 && pieces[of_mark - 1] == unknown) {
+        // Neighbours that are unknown are one piece, that of the mark too.
+        attune::encode(*processor_, marked, texts);
+        if (texts[of_mark - 1] != mark.back()) --of_mark;
+      }
     } else {
       attune::encode(*processor_, part, pieces);
     }
-    const int unknown = processor_->unk_id();
-    // Neighbours that are unknown are one piece, that of the mark too.
-    if (of_mark > 0 && pieces.size() == of_mark && pieces.back() == unknown) --of_mark;
     for (const int piece : std::span(pieces).subspan(of_mark))
       ids.push_back(piece == unknown ? unk_id() : piece + layout_.shift);
   };
-  // The earliest special token of the text, the longest where several begin there.
-  const auto next_special = [&] {
-    std::pair<size_t, std::string_view> next = {std::string_view::npos, {}};
-    for (const auto* list : {&layout_.first, &layout_.last})
-      for (const std::string& token : *list)
-        if (const size_t at = text.find(token);
-            at < next.first || (at == next.first && at != std::string_view::npos && token.size() > next.second.size()))
-          next = {at, token};
-    return next;
-  };
-  for (auto [at, token] = next_special(); at != std::string_view::npos; std::tie(at, token) = next_special()) {
-    add_text(text.substr(0, at));
-    ids.push_back(special_token(token));
-    text.remove_prefix(at + token.size());
-  }
-  add_text(text);
+  std::vector<Section> sections;
+  added_.split(text, false, sections);
+  for (const Section& section : sections) section.token >= 0 ? ids.push_back(section.token) : add_text(section.text);
   return ids;
 }
 
@@ -281,7 +260,7 @@ Encoding PieceTokenizer::encode_pair(std::string_view first, std::string_view se
 }
 
 int32_t PieceTokenizer::token_id(std::string_view token) const {
-  if (const int32_t special = special_token(token); special >= 0) return special;
+  if (const int32_t special = added_.id(token); special >= 0) return special;
   const int piece = processor_->PieceToId(token);
   if (piece == processor_->unk_id()) return token == processor_->IdToPiece(piece) ? unk_id() : -1;
   return piece + layout_.shift;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/text/huggingface/added_tokens.h"
 #include "attune/text/huggingface/post_processor.h"
 #include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/tokenizer.h"
@@ -22,14 +23,11 @@ struct PieceLayout {
   std::vector<std::string> first = {};  // the tokens of the first ids, in place of the model's first ones
   int32_t shift = 0;                    // the id of any other piece is its number in the model, plus this
   std::vector<std::string> last = {};   // the tokens after all pieces: languages, <mask>, ...
-  std::vector<std::string> plain = {};  // those of them that are no special tokens
+  std::vector<AddedToken> added = {};   // what the folder adds, and how tokens of the class are found in a text
   bool prefix_once = false;             // only the beginning of a text gets a space in front, not what follows a token
   SpecialIds special = {};
   PostProcessor around = {};
 };
-
-/// Names and bytes of the files with a tokenizer's settings.
-using SettingsFiles = std::vector<std::pair<std::string, std::string>>;
 
 /// A SentencePiece model with the ids of another program: fairseq's, for XLM-R and NLLB, or with more tokens, for T5.
 class PieceTokenizer final : public Tokenizer {
@@ -55,12 +53,13 @@ class PieceTokenizer final : public Tokenizer {
 
  private:
   std::string join(const std::vector<int>& ids) const override;
-  int32_t pieces_end() const;                     // the first id after all pieces
-  int32_t special_token(std::string_view) const;  // the id of a token of the layout, or -1
+  int32_t pieces_end() const;  // the first id after all pieces
+  void add_tokens();
 
   std::string model_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   PieceLayout layout_;
+  AddedTokens added_;  // the tokens of the layout
   std::filesystem::path file_;
   SettingsFiles beside_;
 };

@@ -4,7 +4,6 @@
 #include "attune/text/huggingface/splitting.h"
 #include "attune/text/huggingface/steps.h"
 #include "attune/text/huggingface/unicode.h"
-#include "attune/text/text_file.h"
 #include "attune/text/unicode.h"
 
 namespace attune::huggingface {
@@ -212,6 +211,7 @@ class Metaspace final : public PreTokenizer {
       }
       result.ranges.push_back({begin, result.text.size()});
     }
+    result.budget = words.budget;
     result.from_start = words.from_start;
     words = std::move(result);
   }
@@ -238,6 +238,7 @@ class ByteLevel final : public PreTokenizer {
  private:
   static void add_spaces(Words& words) {
     Words result;
+    result.budget = words.budget;
     result.from_start = words.from_start;
     for (const Words::Range& range : words.ranges) {
       const size_t begin = result.text.size();
@@ -250,6 +251,7 @@ class ByteLevel final : public PreTokenizer {
 
   static void write_characters(Words& words) {
     Words result;
+    result.budget = words.budget;
     result.from_start = words.from_start;
     result.text.reserve(2 * words.text.size());
     for (const Words::Range& range : words.ranges) {
@@ -273,13 +275,6 @@ Delimiters read_behavior(const Fields& fields) {
   if (behavior == "MergedWithNext") return Delimiters::merged_with_next;
   if (behavior == "Contiguous") return Delimiters::contiguous;
   fields.refuse("behavior", "\"Removed\", \"Isolated\", \"MergedWithPrevious\", \"MergedWithNext\" or \"Contiguous\"");
-}
-
-std::string read_character(const Fields& fields, const char* name) {
-  const std::string& text = fields.string(name);
-  if (text.empty() || !valid_utf8(text) || character_bytes(text[0]) != text.size())
-    fields.refuse(name, "one character");
-  return text;
 }
 
 // Files of before 2024 have add_prefix_space in place of prepend_scheme.

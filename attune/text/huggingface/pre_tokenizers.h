@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attune/text/huggingface/fields.h"
+#include "attune/text/huggingface/pattern.h"
 
 namespace attune::huggingface {
 
@@ -17,7 +18,8 @@ struct Words {
   };
   std::string text;
   std::vector<Range> ranges;
-  bool from_start = false;  // whether the first word begins where the original text begins
+  SearchBudget* budget = nullptr;  // of all regular expressions; never null where there are words
+  bool from_start = false;         // whether the first word begins where the original text begins
 
   std::string_view word(const Range& range) const {
     return std::string_view(text).substr(range.begin, range.end - range.begin);

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "attune/base/cut_text.h"
 #include "attune/text/huggingface/unicode.h"
 
 namespace attune::huggingface {
@@ -12,10 +13,8 @@ namespace {
 
 constexpr size_t kLongestExpression = 16 << 10;
 // Steps at one place of a text. Published patterns need a few for each character; a place that needs more than the
-// first limit is tried again with the next, and all these trials together may take kMostWork and kWorkOfByte for each
-// byte.
+// first limit is tried again with the next, and all these trials together may take a SearchBudget.
 constexpr std::array<uint32_t, 6> kMatchLimits = {1'000, 4'000, 16'000, 64'000, 250'000, 1'000'000};
-constexpr size_t kMostWork = 300'000'000, kWorkOfByte = 300;
 constexpr uint32_t kDepthLimit = 10'000;
 constexpr uint32_t kHeapLimit = 32 << 10;  // KiB
 
@@ -55,7 +54,7 @@ class Regex final : public Pattern {
     code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), options, &code,
                               &position, context.get()));
     if (code_ == nullptr)
-      fail<FileError>("{}: \"{}\" is no regular expression: {}", where, expression.substr(0, 100), message_of(code));
+      fail<FileError>("{}: \"{}\" is no regular expression: {}", where, cut_text(expression, 100), message_of(code));
     for (size_t i = 0; i < limits_.size(); ++i) {
       limits_[i] = own(pcre2_match_context_create(nullptr));
       pcre2_set_match_limit(limits_[i].get(), kMatchLimits[i]);
@@ -64,12 +63,11 @@ class Regex final : public Pattern {
     }
   }
 
-  void for_each_match(std::string_view text, const std::function<void(Match)>& found) const override {
+  void search(std::string_view text, const std::function<void(Match)>& found, SearchBudget& budget) const override {
     const auto data = own(pcre2_match_data_create(1, nullptr));
-    size_t left = kMostWork + kWorkOfByte * text.size();
     size_t previous = std::string_view::npos;  // the end of the last match
     for (size_t at = 0; at <= text.size();) {
-      const int result = next_match(text, at, left, data.get());
+      const int result = next_match(text, at, budget.left, data.get());
       if (result == PCRE2_ERROR_NOMATCH) return;
       if (result < 0) fail<DataError>("cannot search a text of {} bytes: {}", text.size(), message_of(result));
       const PCRE2_SIZE* places = pcre2_get_ovector_pointer(data.get());

@@ -12,8 +12,9 @@ namespace attune::huggingface {
 /// messages. Throws FileError.
 std::unique_ptr<Pattern> make_regex(const std::string& expression, const std::string& where);
 
-/// The expression as PCRE2 understands it: Oniguruma's \h, \s, \w, \d, \b and (?m), sets within sets, {n,m}+, and
-/// characters that PCRE2's tables do not know yet. Throws FileError that names what has no equivalent.
+/// The expression as PCRE2 understands it: Oniguruma's \h, \s, \w, \d, \b, (?m), (?i) to the end of a group and \p of
+/// scripts, sets within sets, {n,m}+, and characters that PCRE2's tables do not know yet. Throws FileError that names
+/// what has no equivalent.
 std::string translate_oniguruma(const std::string& expression, const std::string& where);
 
 }  // namespace attune::huggingface

@@ -3,8 +3,10 @@
 #include <unicode/uchar.h>
 
 #include <cctype>
+#include <utility>
 #include <vector>
 
+#include "attune/base/cut_text.h"
 #include "attune/text/huggingface/regex.h"
 #include "attune/text/huggingface/unicode.h"
 #include "attune/text/text_file.h"
@@ -80,18 +82,19 @@ class Translation {
       step();
       check_length(to_);
     }
+    to_.append(options_, ')');
     return std::move(to_);
   }
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    fail<FileError>("{}: \"{}\" has {}, which is not supported", where_, from_.substr(0, 100), what);
+    fail<FileError>("{}: \"{}\" has {}, which is not supported", where_, cut_text(from_, 100), what);
   }
   // An escape of two characters may stand for ranges of a thousand.
   void check_length(const std::string& translated) const {
     if (translated.size() > kLongestTranslation)
       fail<FileError>("{}: \"{}\" is too large: it has more than {} bytes with the characters of its classes", where_,
-                      from_.substr(0, 100), kLongestTranslation);
+                      cut_text(from_, 100), kLongestTranslation);
   }
   bool starts(std::string_view text) const { return from_.compare(at_, text.size(), text) == 0; }
   char peek(size_t ahead = 0) const { return at_ + ahead < from_.size() ? from_[at_ + ahead] : '\0'; }
@@ -107,7 +110,8 @@ class Translation {
     if (c == '(') return open_group();
     if (c == ')') {
       if (groups_.empty()) refuse("a closing parenthesis too many");
-      atom_ = groups_.back();
+      to_.append(std::exchange(options_, groups_.back().options), ')');
+      atom_ = groups_.back().begin;
       groups_.pop_back();
       to_ += from_[at_++];
       return;
@@ -124,7 +128,7 @@ class Translation {
     if (starts("(?~")) refuse("an absence operator (?~");
     if (starts("(*")) refuse("a verb (*");
     if (starts("(?#")) refuse("a comment (?#");
-    groups_.push_back(to_.size());
+    groups_.push_back({to_.size(), std::exchange(options_, 0)});
     to_ += '(';
     ++at_;
     if (peek() != '?') return;
@@ -134,12 +138,15 @@ class Translation {
       if (peek() == 'x') refuse("the option x");
       to_ += peek() == 'm' ? 's' : peek();  // Ruby's m: a dot matches a line end
     }
+    if (peek() == ')') {  // (?i): a group to the end of the one around it, alternatives included
+      options_ = groups_.back().options + 1;
+      groups_.pop_back();
+      to_ += ':';
+      ++at_;
+      return;
+    }
     // What follows (= ! <= <! > : or a name) is the same in both.
     while (at_ < from_.size() && std::string_view("=!<>:").find(peek()) != std::string_view::npos) to_ += from_[at_++];
-    if (peek() == ')' && to_.back() != ':') {  // (?i): to the end of the group, nothing to repeat
-      groups_.pop_back();
-      to_ += from_[at_++];
-    }
   }
 
   // {n,m}: a + behind it repeats the whole, a possessive quantifier in PCRE2.
@@ -229,6 +236,8 @@ class Translation {
     if (name == "Letter") name = "L";
     if (name == "Number") name = "N";
     if (name == "Punctuation") name = "P";
+    // PCRE2 takes a script's name alone for all characters that are used with that script too.
+    if (u_getPropertyValueEnum(UCHAR_SCRIPT, name.c_str()) != UCHAR_INVALID_CODE) name.insert(0, "sc:");
     return "\\p{" + name + "}" + (name.size() <= 2 ? newer_characters(name) : "");
   }
 
@@ -308,8 +317,13 @@ class Translation {
   const std::string& where_;
   std::string to_;
   size_t at_ = 0;
-  size_t atom_ = 0;             // where the last atom begins in to_
-  std::vector<size_t> groups_;  // where the open groups begin there
+  size_t atom_ = 0;     // where the last atom begins in to_
+  size_t options_ = 0;  // groups that (?i) and the like opened in the innermost group
+  struct Group {
+    size_t begin;    // in to_
+    size_t options;  // options_ of the group around it
+  };
+  std::vector<Group> groups_;  // that are open
   int depth_ = 0;
 };
 

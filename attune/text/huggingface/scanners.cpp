@@ -166,7 +166,7 @@ size_t next_o200k(const Reader& r, size_t at) {
 template <size_t (*next)(const Reader&, size_t)>
 class Scanner final : public Pattern {
  public:
-  void for_each_match(std::string_view text, const std::function<void(Match)>& found) const override {
+  void search(std::string_view text, const std::function<void(Match)>& found, SearchBudget&) const override {
     const Reader reader(text);
     for (size_t at = 0; at < text.size();) {
       const size_t end = next(reader, at);

@@ -1,5 +1,5 @@
 #pragma once
-// The special tokens that tokenizer_config.json and special_tokens_map.json name.
+// The special tokens that tokenizer_config.json and special_tokens_map.json name, and the tokens that a folder adds.
 
 #include <array>
 #include <filesystem>
@@ -33,12 +33,15 @@ inline constexpr std::array<SpecialToken, 7> kSpecialTokens = {{
     {"sep_token", &SpecialNames::sep, &SpecialIds::sep},
 }};
 
+/// Names and bytes of the files with a tokenizer's settings.
+using SettingsFiles = std::vector<std::pair<std::string, std::string>>;
+
 /// What the files beside a tokenizer say about it.
 struct TokenizerConfig {
   nlohmann::json values = nlohmann::json::object();  // tokenizer_config.json
   nlohmann::json map = nlohmann::json::object();     // special_tokens_map.json
   SpecialNames names = {};
-  std::vector<AddedToken> added = {};             // by id, of "added_tokens_decoder"
+  std::vector<AddedToken> added = {};             // by id, of "added_tokens_decoder", else of added_tokens.json
   std::vector<std::filesystem::path> files = {};  // those that are there
 
   bool flag(const char* name, bool otherwise) const;
@@ -49,6 +52,8 @@ struct TokenizerConfig {
   std::vector<std::string> languages(const std::string& file) const;
   /// "tokenizer_class" without "Fast"; "" where there is none.
   std::string tokenizer_class() const;
+  /// Reads `files`. Throws FileError.
+  SettingsFiles read_files() const;
 };
 
 /// Reads these files of a folder; what is missing is empty. Throws FileError.

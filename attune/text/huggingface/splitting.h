@@ -97,9 +97,10 @@ inline void split_at(Words& words, const Pattern& pattern, Delimiters behavior, 
   Splitter splitter(ranges, behavior);
   for (const Words::Range& range : words.ranges) {
     splitter.begin(range);
-    pattern.for_each_match(words.word(range), [&](Match match) {
+    const auto found = [&](Match match) {
       splitter.match(range.begin + match.begin, range.begin + match.end, inverted);
-    });
+    };
+    pattern.search(words.word(range), found, *words.budget);
     splitter.finish(range.end, inverted);
   }
   take_ranges(words, std::move(ranges));

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "attune/text/huggingface/fields.h"
+#include "attune/text/huggingface/unicode.h"
+#include "attune/text/text_file.h"
 
 namespace attune::huggingface {
 
@@ -54,6 +56,14 @@ std::vector<std::unique_ptr<Base>> read_steps(const Fields& fields, const char* 
     if (steps.back() == nullptr) fail<FileError>("{}: is null, expected an object", where);
   }
   return steps;
+}
+
+/// A text of one character. Throws FileError.
+inline std::string read_character(const Fields& fields, const char* name) {
+  const std::string& text = fields.string(name);
+  if (text.empty() || !valid_utf8(text) || character_bytes(text[0]) != text.size())
+    fields.refuse(name, "one character");
+  return text;
 }
 
 /// A text of at most kLongestContent bytes. Throws FileError.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/git_lfs.h"
 #include "attune/base/json.h"
@@ -119,7 +120,7 @@ class Builder : public nlohmann::json_sax<json> {
                                                  : stack_.back()->contains(text);
     if (again)
       fail<FileError>("{}: {} is there twice", name_,
-                      show(Json(fmt::format("{}", fmt::join(keys_, ".")))).substr(0, 200));
+                      cut_text(show(Json(fmt::format("{}", fmt::join(keys_, ".")))), 200));
     return true;
   }
 

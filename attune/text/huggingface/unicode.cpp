@@ -194,6 +194,9 @@ std::string with_replacements(std::string_view bytes) {
 }
 
 void normalize(NormalizationForm form, std::string_view text, std::string& result) {
+  // ICU counts bytes in int32_t, and the steps before may have lengthened the text.
+  if (text.size() > INT32_MAX)
+    fail<DataError>("cannot normalize a text of {} bytes, at most {} are accepted", text.size(), INT32_MAX);
   result.clear();
   UErrorCode code = U_ZERO_ERROR;
   icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));

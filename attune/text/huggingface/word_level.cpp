@@ -1,11 +1,13 @@
 #include "attune/text/huggingface/word_level.h"
 
+#include "attune/base/cut_text.h"
+
 namespace attune::huggingface {
 
 void WordLevel::encode_new(std::string_view word, Workspace&, std::vector<int32_t>& ids) const {
   const int32_t id = vocabulary_.find(word);
   if (id < 0 && unknown_ < 0)
-    fail<DataError>("cannot tokenize \"{}\": the vocabulary has no token for unknown words", word.substr(0, 100));
+    fail<DataError>("cannot tokenize \"{}\": the vocabulary has no token for unknown words", cut_text(word, 100));
   ids.push_back(id < 0 ? unknown_ : id);
 }
 

@@ -45,7 +45,7 @@ struct PieceModel {
   uint64_t type = 1;  // 1 unigram, 2 BPE, 3 words, 4 characters
   bool byte_fallback = false;
   std::string charsmap;
-  bool dummy_prefix = true, remove_extra_spaces = true;
+  bool dummy_prefix = true, remove_extra_spaces = true, escape_spaces = true, spaces_end_words = false;
 };
 
 PieceModel::Piece read_piece(std::string_view message, const std::string& name) {
@@ -69,10 +69,12 @@ PieceModel read_model(const std::string& bytes) {
     WireReader fields(part->bytes, name);
     while (const auto field = fields.next()) {
       if (part->number == 2 && field->number == 3) model.type = field->value;
+      if (part->number == 2 && field->number == 24) model.spaces_end_words = field->value != 0;
       if (part->number == 2 && field->number == 35) model.byte_fallback = field->value != 0;
       if (part->number == 3 && field->number == 2) model.charsmap = field->bytes;
       if (part->number == 3 && field->number == 3) model.dummy_prefix = field->value != 0;
       if (part->number == 3 && field->number == 4) model.remove_extra_spaces = field->value != 0;
+      if (part->number == 3 && field->number == 5) model.escape_spaces = field->value != 0;
     }
   }
   return model;
@@ -115,8 +117,8 @@ Json model_of(const PieceModel& model, int32_t unk) {
           {"vocab", vocabulary}, {"merges", merges_of(model)}};
 }
 
-Json replace(const char* pattern, const char* content) {
-  return {{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", content}};
+Json replace(const char* kind, std::string_view pattern, std::string_view content) {
+  return {{"type", "Replace"}, {"pattern", {{kind, pattern}}}, {"content", content}};
 }
 
 Json sequence(const char* field, Json steps) {
@@ -133,6 +135,9 @@ struct TokenizerParts {
 
 TokenizerParts parts_of(const SentencePieceTokenizer& tokenizer) {
   const PieceModel model = read_model(tokenizer.model());
+  if (model.spaces_end_words || !model.escape_spaces)
+    fail<ConfigError>("tokenizer.model: a SentencePiece model with {} has no equivalent",
+                      model.spaces_end_words ? "treat_whitespace_as_suffix" : "escape_whitespaces = false");
   TokenizerParts parts{.model = model_of(model, tokenizer.unk_id())};
   parts.special.clear();
   for (size_t i = 0; i < model.pieces.size(); ++i)
@@ -144,18 +149,21 @@ TokenizerParts parts_of(const SentencePieceTokenizer& tokenizer) {
   if (!model.charsmap.empty())
     normalizers.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", base64(model.charsmap)}});
   if (model.remove_extra_spaces) {
-    normalizers.push_back(replace("\\A +| +\\z", ""));
-    normalizers.push_back(replace(" {2,}", " "));
+    normalizers.push_back(replace("Regex", "\\A +|[ \u2581]+\\z", ""));
+    normalizers.push_back(replace("Regex", " {2,}", " "));
   }
-  if (!normalizers.empty()) parts.normalizer = sequence("normalizers", normalizers);
-  parts.pre_tokenizer = {{"type", "Metaspace"},
-                         {"replacement", kMetaspace},
-                         {"prepend_scheme", model.dummy_prefix ? "always" : "never"},
-                         {"split", true}};
-  Json decoders = {{{"type", "Replace"}, {"pattern", {{"String", kMetaspace}}}, {"content", " "}},
-                   {{"type", "ByteFallback"}},
-                   {{"type", "Fuse"}}};
-  if (model.dummy_prefix) decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  // Metaspace would put no space in front of a text that begins with one.
+  if (model.dummy_prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kMetaspace}});
+  normalizers.push_back(replace("String", " ", kMetaspace));
+  parts.normalizer = sequence("normalizers", normalizers);
+  // A text is one word where pieces reach across spaces.
+  const auto has_inner_space = [](const auto& piece) { return piece.text.find(kMetaspace, 1) != std::string::npos; };
+  if (std::ranges::none_of(model.pieces, has_inner_space))
+    parts.pre_tokenizer = {
+        {"type", "Metaspace"}, {"replacement", kMetaspace}, {"prepend_scheme", "never"}, {"split", true}};
+  Json decoders = {replace("String", kMetaspace, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
+  const int32_t left_out = model.remove_extra_spaces ? INT32_MAX : 1;  // spaces in front
+  if (model.dummy_prefix) decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", left_out}, {"stop", 0}});
   parts.decoder = sequence("decoders", decoders);
   return parts;
 }

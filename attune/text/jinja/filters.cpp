@@ -158,6 +158,7 @@ Value at_end_of(const Value& value, bool last, Meter& meter) {
 }
 
 Value to_integer(const Value& value, const Arguments& arguments, Meter& meter) {
+  arguments.check("int", 0, {"default"});
   meter.charge(2 * value.weight());
   if (value.is_number()) {
     if (!(std::abs(value.number()) < 9e18)) fail<DataError>("int: a number is too large");

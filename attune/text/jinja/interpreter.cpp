@@ -290,6 +290,7 @@ class Interpreter {
     }
     if (known->name == "range") return range(given, meter_);
     if (known->name == "strftime_now") return time_text(given, now_);
+    if (!given.positional.empty()) fail<DataError>("{}: takes named arguments alone", known->name);
     if (known->name == "dict") return Value::dict(given.named);
     namespaces_.push_back(std::make_unique<Namespace>());
     meter_.charge(int64_t{256});

@@ -92,10 +92,18 @@ Value split(const std::string& text, const Arguments& arguments, bool from_end, 
 
 Value split_lines(const std::string& text, const Arguments& arguments, Meter& meter) {
   arguments.check("splitlines", 0, {});
-  std::vector<std::string> lines = split_at(text, "\n", kAll);
-  if (lines.back().empty()) lines.pop_back();
-  for (std::string& line : lines)
-    if (line.ends_with('\r')) line.pop_back();
+  constexpr std::u32string_view kEnds = U"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029";
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = at;
+    const char32_t c = next_code_point(text, at);
+    if (kEnds.find(c) == kEnds.npos) continue;
+    if (c == '\r' && text.substr(at, 1) == "\n") ++at;
+    add_part(lines, std::string_view(text).substr(begin, end - begin));
+    begin = at;
+  }
+  if (begin < text.size()) add_part(lines, std::string_view(text).substr(begin));
   return texts(std::move(lines), meter);
 }
 
@@ -168,6 +176,7 @@ const std::map<std::string_view, Method>& text_methods() {
       {"rfind", [](auto& t, auto& a, auto& m) { return find(t, a, true, m); }},
       {"count",
        [](auto& t, auto& a, auto& m) {
+         a.check("count", 1, {"sub"});
          const std::string part = a.text(0, "sub", "");
          if (part.empty()) fail<DataError>("count: needs a text that is not empty");
          charge_search(t, part, m);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/json.h"
 #include "attune/text/jinja/lexer.h"
 
@@ -16,7 +17,7 @@ inline constexpr int kMaxDepth = 200;  // of expressions and of blocks in each o
 
 /// The text as a JSON string, for messages.
 inline std::string quoted(const std::string& text) {
-  return show(Json(text.substr(0, 80)));
+  return show(Json(cut_text(text, 80)));
 }
 
 /// All functions that expect something throw ConfigError "WHERE:LINE: found ..., needs ..." when it is not there.

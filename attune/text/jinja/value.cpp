@@ -1,6 +1,7 @@
 #include "attune/text/jinja/value.h"
 
 #include <fmt/format.h>
+#include <unicode/uchar.h>
 
 #include <algorithm>
 #include <array>
@@ -44,21 +45,32 @@ std::string float_text(double value) {
   return text;
 }
 
+// As Python's str.isprintable(): no controls, no white space but " ".
+bool is_printable(char32_t c) {
+  return c == ' ' || !(U_GET_GC_MASK(static_cast<UChar32>(c)) & (U_GC_C_MASK | U_GC_Z_MASK));
+}
+
 std::string text_repr(const std::string& text) {
   const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
   std::string result(1, quote);
-  for (const char c : text) {
-    if (c == '\\' || c == quote) result += '\\';
+  for (size_t position = 0; position < text.size();) {
+    const size_t begin = position;
+    const char32_t c = next_code_point(text, position);
+    if (c == U'\\' || c == static_cast<char32_t>(quote)) result += '\\';
     if (c == '\n')
       result += "\\n";
     else if (c == '\r')
       result += "\\r";
     else if (c == '\t')
       result += "\\t";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      result += fmt::format("\\x{:02x}", c);
+    else if (is_printable(c))
+      result.append(text, begin, position - begin);
+    else if (c < 0x100)
+      result += fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
+    else if (c < 0x10000)
+      result += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
     else
-      result += c;
+      result += fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
   }
   return result + quote;
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <sentencepiece_processor.h>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "attune/base/file.h"
@@ -203,6 +204,47 @@ TEST(PieceTokenizer, TokensOfT5InATextAreThemselves) {
                                   {"<pad>a <unk>", {0, 3, 7, 2}, "<pad> a<unk>", "a"},
                                   {"a<extra_id_0> b", {3, 7, 163, 3, 21}, "a<extra_id_0> b", "a b"},
                                   {"</s>so", {1, 3, 4, 15}, "</s> so", "so"}});
+}
+
+// As transformers 5.23 has it.
+TEST(PieceTokenizer, TokensThatAFolderAddsFollowThoseOfTheClass) {
+  const auto added = [](const char* id) {
+    return json{{id, {{"content", "[E1]"}, {"rstrip", true}}}, {"0", {{"content", "<s>"}, {"special", true}}}};
+  };
+  const auto xlmr =
+      fairseq({{"tokenizer_class", "XLMRobertaTokenizer"}, {"added_tokens_decoder", added("162")}}).load();
+  EXPECT_EQ(xlmr->vocab_size(), 163);
+  EXPECT_EQ(xlmr->encode("so [E1] so"), (Ids{4, 5, 16, 162, 4, 5, 16}));
+  EXPECT_FALSE(xlmr->is_special_token(162));
+  const json mbart = {{"tokenizer_class", "MBartTokenizer"},
+                      {"additional_special_tokens", {"ar_AR", "cs_CZ"}},
+                      {"added_tokens_decoder", added("164")}};
+  EXPECT_EQ(fairseq(mbart).load()->encode("so[E1]<mask>"), (Ids{4, 5, 16, 164, 163}));
+
+  const PieceFolder m2m100 = fairseq({{"tokenizer_class", "M2M100Tokenizer"}, {"added_tokens_decoder", added("999")}});
+  number_pieces(m2m100);
+  const auto tokenizer = m2m100.load();
+  const int32_t last = tokenizer->vocab_size() - 1;
+  EXPECT_EQ(tokenizer->token_id("__ar__"), last - 1);
+  EXPECT_EQ(tokenizer->encode("[E1]"), Ids{last});
+}
+
+// A text in front of the first token knows no token either.
+TEST(PieceTokenizer, AnUnknownCharacterBehindATokenOfLlamaIsNotLost) {
+  const auto llama = PieceFolder("fairseq.model", "tokenizer.model", {{"tokenizer_class", "LlamaTokenizer"}}).load();
+  EXPECT_EQ(llama->encode("ж"), (Ids{3, 0}));
+  EXPECT_EQ(llama->encode("</s>ж"), (Ids{2, 0}));
+  EXPECT_EQ(llama->encode("</s>жso"), (Ids{2, 0, 4, 15}));
+  EXPECT_EQ(llama->encode("</s>жжso</s>so"), (Ids{2, 0, 4, 15, 2, 4, 15}));
+}
+
+TEST(PieceTokenizer, ManyTokensInATextTakeLinearTime) {
+  const auto xlmr = fairseq({{"tokenizer_class", "XLMRobertaTokenizer"}}).load();
+  std::string text;
+  for (int i = 0; i < 1 << 17; ++i) text += "<s>";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(xlmr->encode(text), Ids(1 << 17, 0));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "quadratic time is a minute";
 }
 
 TEST(PieceTokenizer, AnAddedTokenWithoutTextIsRefused) {

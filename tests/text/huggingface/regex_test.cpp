@@ -34,6 +34,24 @@ std::vector<std::pair<size_t, size_t>> matches(const std::string& expression, co
   return found;
 }
 
+using Places = std::vector<std::pair<size_t, size_t>>;
+
+// The next two as Oniguruma has it.
+TEST(Regex, AScriptHasNoPunctuationThatIsUsedWithIt) {
+  EXPECT_EQ(matches("[\\p{Han}]+", "你好。世界"), (Places{{0, 6}, {9, 15}}));
+  EXPECT_EQ(matches("\\p{Katakana}+", "カー・タ"), (Places{{0, 3}, {9, 12}}));
+  for (const char* others : {"\\P{Hiragana}+", "[\\P{Hiragana}]+", "\\p{^hiragana}+"})
+    EXPECT_EQ(matches(others, "あー。あ"), (Places{{3, 9}})) << others;
+  EXPECT_EQ(matches("\\p{Lu}|\\p{Emoji_Presentation}", "aB🙂"), (Places{{1, 2}, {2, 6}}));
+}
+
+TEST(Regex, AnOptionWithoutAColonIsAGroup) {
+  EXPECT_EQ(matches("q(?i)b|c", "qb c qC QC"), (Places{{0, 2}, {5, 7}}));
+  EXPECT_EQ(matches("x(q(?i)b|c)z|y", "xqCz y xqCZ"), (Places{{0, 4}, {5, 6}}));
+  EXPECT_EQ(matches("a(?i)b(?-i)c|d", "aBc aD d"), (Places{{0, 3}}));
+  EXPECT_EQ(matches("(?i)b|c", "BC"), (Places{{0, 1}, {1, 2}}));
+}
+
 TEST(Regex, ALongMatchIsFoundWhereItBegins) {
   std::string text = "xé";
   for (int i = 0; i < 3000; ++i) text += "ab";

@@ -248,16 +248,107 @@ TEST(HuggingFaceTokenizers, AddedTokensThatGrowWhenTheyAreNormalizedAreRefused) 
             "normalization turns added tokens of 1000 bytes into 256000 bytes");
 }
 
-// Each space takes the white space before it, which is other spaces that are tokens.
+// Each space takes the white space on one side of it, which is other spaces that are tokens.
 TEST(HuggingFaceTokenizers, ManyAddedTokensOfWhiteSpaceTakeLinearTime) {
-  const json space = {{"content", " "}, {"lstrip", true}, {"normalized", false}};
-  const json file = {{"added_tokens", json::array({space})}, {"model", small_model()}};
+  for (const char* side : {"lstrip", "rstrip"}) {
+    const json space = {{"content", " "}, {side, true}, {"normalized", false}};
+    const json file = {{"added_tokens", json::array({space})}, {"model", small_model()}};
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(ids_of(file.dump(), std::string(1 << 18, ' ').c_str()).size(), size_t{1} << 18) << side;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "quadratic time is a minute";
+  }
+}
+
+// As tokenizers 0.23.3 has it.
+TEST(HuggingFaceTokenizers, AnAddedTokenInSpacesThatAnotherTookIsThere) {
+  const auto added = [](int id, const char* content, bool rstrip) {
+    return json{{"id", id}, {"content", content}, {"rstrip", rstrip}, {"normalized", false}};
+  };
+  const json file = {{"added_tokens", {added(2, "<e>", true), added(3, "\n\n", false), added(4, "\t", true)}},
+                     {"pre_tokenizer", {{"type", "Whitespace"}}},
+                     {"model", small_model()}};
+  EXPECT_EQ(ids_of(file.dump(), "<e>\n\na"), (Ids{2, 3, 1}));
+  EXPECT_EQ(ids_of(file.dump(), "<e> \n\n a"), (Ids{2, 3, 1}));
+  EXPECT_EQ(ids_of(file.dump(), "<e>\t  \t a"), (Ids{2, 4, 4, 1}));
+}
+
+json split_at_many_steps() {
+  return {{"type", "Split"}, {"pattern", {{"Regex", "(?:a|aa)+[bc]"}}}, {"behavior", "Isolated"}, {"invert", false}};
+}
+
+// One word takes some 300,000 steps, and each is a text of its own for the pattern.
+TEST(HuggingFaceTokenizers, ManyStepsInManyWordsAreAnError) {
+  const json steps = {{{"type", "WhitespaceSplit"}}, split_at_many_steps()};
+  const json file = {{"added_tokens", {{{"id", 2}, {"content", "<e>"}, {"normalized", false}}}},
+                     {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", steps}}},
+                     {"model", small_model()}};
+  std::string text;
+  for (int i = 0; i < 4096; ++i) text += std::string(22, 'a') + (i % 2 == 0 ? " " : "<e>");
+  EXPECT_NE(message_of<DataError>([&] { ids_of(file.dump(), text.c_str()); }).find("cannot search a text of 22 bytes"),
+            std::string::npos);
+}
+
+TEST(HuggingFaceTokenizers, ManyStepsInManyAddedTokensAreAnError) {
+  json added = json::array();
+  for (int i = 0; i < 4096; ++i)
+    added.push_back({{"id", 2 + i}, {"content", std::string(22, 'a') + std::to_string(i)}, {"normalized", true}});
+  json normalizer = split_at_many_steps();
+  normalizer["type"] = "Replace";
+  normalizer["content"] = "";
+  const json file = {{"added_tokens", added}, {"normalizer", normalizer}, {"model", small_model()}};
+  EXPECT_NE(message_of<DataError>([&] { ids_of(file.dump(), "a"); }).find("cannot search a text of"),
+            std::string::npos);
+}
+
+// As tokenizers 0.23.3 has it: both are a `char` there.
+TEST(HuggingFaceTokenizers, DecodersTakeOneCharacter) {
+  const auto error = [](const json& decoder) {
+    return error_of(json{{"model", small_model()}, {"decoder", decoder}}.dump());
+  };
+  EXPECT_EQ(error({{"type", "Strip"}, {"content", ""}, {"start", INT32_MAX}, {"stop", INT32_MAX}}),
+            "tokenizer.json: decoder.content: is \"\", expected one character");
+  EXPECT_EQ(error({{"type", "Metaspace"}, {"replacement", "ab"}}),
+            "tokenizer.json: decoder.replacement: is \"ab\", expected one character");
+}
+
+// The bytes of U+2581 are â, ĸ and ģ there; a token that is U+2581 itself is never found.
+TEST(HuggingFaceTokenizers, ByteLevelMergesReachIntoAMetaspace) {
+  const json vocabulary = {{"a", 0}, {"â", 1}, {"ĸ", 2}, {"ģ", 3}, {"aâ", 4}, {"▁", 5}};
+  const json model = {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", {"a â"}}};
+  const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  EXPECT_EQ(ids_of(json{{"model", model}, {"pre_tokenizer", bytes}}.dump(), "a▁a"), (Ids{4, 2, 3, 0}));
+}
+
+// The next two as transformers 5.23 has it.
+TEST(Folder, TokensThatAFolderAddsFollowTheVocabulary) {
   const TemporaryFolder folder;
-  write_file(folder / "tokenizer.json", file.dump());
+  write_file(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[\n]\ne\n##1\nx\ne1\n");
+  const json added = {{"0", {{"content", "[PAD]"}, {"special", true}}},
+                      {"11", {{"content", "[E1]"}, {"normalized", false}}},
+                      {"12", {{"content", "Foo"}, {"normalized", true}, {"rstrip", true}}}};
+  write_file(folder / "tokenizer_config.json", json{{"added_tokens_decoder", added}}.dump());
   const auto tokenizer = load_tokenizer(folder.path());
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(tokenizer->encode(std::string(1 << 18, ' ')).size(), size_t{1} << 18);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "quadratic time is a minute";
+  EXPECT_EQ(tokenizer->vocab_size(), 13);
+  EXPECT_EQ(tokenizer->encode("[E1] x[E1]e1 foo e1"), (Ids{11, 9, 11, 10, 12, 10}));
+  EXPECT_EQ(tokenizer->token_id("Foo"), 12);
+  EXPECT_TRUE(tokenizer->is_special_token(0));
+}
+
+TEST(Folder, TokensOfAddedTokensJsonAreThere) {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[\n]\ne\n##1\nx\ne1\n");
+  write_file(folder / "tokenizer_config.json", R"({"additional_special_tokens": ["[E2]"]})");
+  write_file(folder / "added_tokens.json", R"({"[E2]": 12, "[E1]": 11})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->encode("[e1] x[E2]"), (Ids{11, 9, 12})) << "[E1] is normalized";
+  EXPECT_FALSE(tokenizer->is_special_token(11));
+  EXPECT_TRUE(tokenizer->is_special_token(12));
+  const TemporaryFolder copy;
+  tokenizer->save(copy / "vocab.txt");
+  EXPECT_EQ(load_tokenizer(copy.path())->encode("[E1]"), Ids{11});
+  write_file(folder / "added_tokens.json", R"({"[E1]": "11"})");
+  EXPECT_NE(message_of<FileError>([&] { load_tokenizer(folder.path()); }).find("the id of \"[E1]\""),
+            std::string::npos);
 }
 
 TEST(Folder, APointerOfGitLfsIsNamed) {
@@ -330,8 +421,20 @@ TEST(MarianTokenizer, TakesItsIdsFromTheVocabulary) {
   EXPECT_EQ(tokenizer->encode_for_model(">>de<<" + text).ids, expected);
   EXPECT_EQ(tokenizer->encode(">>de<<" + text + " </s>"), expected) << "a special token in a text";
 
+  // As transformers 5.23 has it.
+  const json added = {{std::to_string(next + 1), {{"content", "[E1]"}, {"special", true}}}};
+  write_file(folder / "tokenizer_config.json", json{{"added_tokens_decoder", added}}.dump());
+  const auto adding = load_tokenizers(folder.path()).source;
+  EXPECT_EQ(adding->vocab_size(), next + 2);
+  EXPECT_EQ(adding->piece(next + 1), "[E1]");
+  std::vector<int32_t> with_added = expected;
+  with_added.push_back(next + 1);
+  EXPECT_EQ(adding->encode(">>de<<" + text + " </s>[E1]"), with_added);
+  EXPECT_EQ(adding->decode(with_added), tokenizer->decode(expected));
+
   const TemporaryFolder copy;
-  tokenizer->save(copy / "vocab.json");
+  adding->save(copy / "vocab.json");
+  EXPECT_EQ(load_tokenizers(copy.path()).source->encode("[E1]"), std::vector<int32_t>{next + 1});
   EXPECT_EQ(load_tokenizers(copy.path()).source->encode_for_model(">>de<<" + text).ids, expected);
   std::filesystem::remove(copy / "target.spm");
   EXPECT_NE(message_of<FileError>([&] { load_tokenizers(copy.path()); }).find("target.spm"), std::string::npos);

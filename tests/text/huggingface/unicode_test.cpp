@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
+
 namespace attune::huggingface {
 namespace {
 
@@ -18,6 +20,14 @@ TEST(ScriptOf, IsThatOfUnicode9) {
   EXPECT_EQ(script_of(0x589), script_of(U'.')) << "Armenian since";
   for (const char32_t c : {U' ', char32_t{0xE000}, char32_t{0x378}, char32_t{0x11D00}, char32_t{0x1CC00}})
     EXPECT_EQ(script_of(c), kAnyScript) << static_cast<uint32_t>(c);
+}
+
+// The view is longer than what it is of: it is refused by its length alone.
+TEST(Normalize, ATextThatIcuCannotCountIsRefused) {
+  std::string result;
+  const std::string_view text(result.data(), size_t{1} << 31);
+  EXPECT_EQ(message_of<DataError>([&] { normalize(NormalizationForm::nfd, text, result); }),
+            "cannot normalize a text of 2147483648 bytes, at most 2147483647 are accepted");
 }
 
 TEST(WithReplacements, OneStandsForTheLongestStartOfACharacter) {

@@ -8,6 +8,7 @@
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
+#include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/text/sentence_piece_text.h"
 
@@ -36,7 +37,10 @@ const std::vector<std::string> kHardTexts = {"",
                                              "日本語 🙂🙂 ok",
                                              "0123",
                                              "running running runningrunning",
-                                             "a\u00a0b"};
+                                             "a\u00a0b",
+                                             " a",
+                                             "a    b   ",
+                                             "▁a▁▁b ▁"};
 
 std::vector<std::string> texts() {
   std::vector<std::string> all = sentence_piece_text();
@@ -77,6 +81,36 @@ TEST_P(WrittenSentencePiece, GivesTheSameIdsAndTexts) {
   expect_same(*train_sentence_piece(
       sentence_piece_text(),
       {.kind = kind, .vocab_size = bytes ? 356 : 100, .normalization = normalization, .byte_fallback = bytes}));
+}
+
+// A model with more of these fields of its protobuf message: repeated ones are more, others replace.
+SentencePieceTokenizer with_fields(const SentencePieceTokenizer& model, const std::string& fields) {
+  return SentencePieceTokenizer(model.model() + fields, "tokenizer.model");
+}
+
+// As Llama's: spaces stay, and runs of them are pieces.
+TEST(WrittenTokenizer, SpacesThatAreKept) {
+  const std::string keep = std::string("\x1A\x02\x20\x00", 4);       // remove_extra_whitespaces = false
+  const std::string score = std::string("\x15\x00\x00\xB0\xC0", 5);  // -5.5
+  const std::string two = "\x0A\x0D\x0A\x06▁▁" + score, inner = "\x0A\x0F\x0A\x08s▁d▁" + score;
+  for (const auto kind : {SentencePieceOptions::Kind::unigram, SentencePieceOptions::Kind::bpe}) {
+    const auto model = train_sentence_piece(
+        sentence_piece_text(),
+        {.kind = kind, .vocab_size = 100, .normalization = SentencePieceOptions::Normalization::identity});
+    for (const std::string& fields : {keep, keep + two, two, keep + two + inner})
+      expect_same(with_fields(*model, fields));
+  }
+}
+
+TEST(WrittenTokenizer, RefusesSpacesThatHaveNoEquivalent) {
+  const auto model = train_sentence_piece(sentence_piece_text(), {.vocab_size = 100});
+  const auto message = [&](const std::string& fields) {
+    return message_of<ConfigError>([&] { Written(with_fields(*model, fields)); });
+  };
+  EXPECT_EQ(message("\x12\x03\xC0\x01\x01"),
+            "tokenizer.model: a SentencePiece model with treat_whitespace_as_suffix has no equivalent");
+  EXPECT_EQ(message(std::string("\x1A\x02\x28\x00", 4)),
+            "tokenizer.model: a SentencePiece model with escape_whitespaces = false has no equivalent");
 }
 
 TEST(WrittenTokenizer, WordsCharactersAndBytes) {
