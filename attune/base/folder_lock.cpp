@@ -73,9 +73,9 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : path_(folder / kLo
     // Who had the file may have removed it before it was locked.
   } while (locked && !is_at(path_, file_.get(), AT_SYMLINK_NOFOLLOW));
   folder_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!locked) return;
   if (const std::string there = beginning(file_.get()); !there.empty() && !there.starts_with(kOwner))
     fail<FileError>("{}: is no lock file: it has other text in it", path_.string());
+  if (!locked) return;
   lock_folder();
   const std::string text = fmt::format("{}{} on {}\n", kOwner, ::getpid(), host_name());
   if (::ftruncate(file_.get(), 0) != 0 ||

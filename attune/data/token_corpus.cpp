@@ -31,6 +31,13 @@ void TokenCorpus::verify(int64_t shard) const {
   if (!memory_) verify_shard(files_.at(static_cast<size_t>(shard)));
 }
 
+std::string TokenCorpus::sha256() const {
+  if (memory_) return memory_->sha256();
+  Sha256 hash;
+  for (const ShardFile& file : files_) hash.update(file.sha256);
+  return hash.hex();
+}
+
 void verify_shard(const ShardFile& shard, const std::function<void(int64_t bytes)>& progress) {
   constexpr size_t kBlock = size_t{1} << 20;
   if (shard.sha256.empty()) return;

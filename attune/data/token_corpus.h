@@ -38,6 +38,8 @@ class TokenCorpus {
   std::shared_ptr<const TokenShard> open(int64_t shard) const;
   /// Throws FileError when the content of the file is not what it should be, see verify_shard().
   void verify(int64_t shard) const;
+  /// A digest of the shards; of files, from the digests that the index gives.
+  std::string sha256() const;
 
  private:
   std::shared_ptr<const TokenShard> memory_;

@@ -198,6 +198,18 @@ void TokenShard::read_header() {
   expect("the last offset", static_cast<uint64_t>(offsets_.back()), header.tokens);
 }
 
+std::string TokenShard::sha256() const {
+  Sha256 hash;
+  const auto add = [&](const auto& values) { hash.update(values.data(), values.size() * sizeof(values[0])); };
+  add(offsets_);
+  add(labels_);
+  add(values_);
+  add(narrow_);
+  add(wide_);
+  add(memory_.sequences.seconds);
+  return hash.hex();
+}
+
 int64_t TokenShard::tokens_of_side(int64_t side) const {
   int64_t tokens = 0;
   for (auto i = static_cast<size_t>(side); i + 1 < offsets_.size(); i += static_cast<size_t>(form_.sides))

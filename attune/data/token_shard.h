@@ -87,6 +87,8 @@ class TokenShard {
   int32_t ignored_labels(const Window& window) const;
 
   const std::string& name() const { return name_; }
+  /// The SHA-256 of all that the shard holds; another one than that of a file.
+  std::string sha256() const;
 
  private:
   void read_header();

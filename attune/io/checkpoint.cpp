@@ -17,6 +17,7 @@ namespace attune {
 namespace {
 
 constexpr const char* kState = "state";
+constexpr const char* kDue = "due";  // "no", or it is not there
 constexpr size_t kMaxStateBytes = size_t{16} << 20;
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".safetensors";
@@ -42,19 +43,6 @@ std::string name_of_step(int64_t step) {
   return fmt::format("{}{:08}{}", kPrefix, step, kSuffix);
 }
 
-// What is wrong with the content of a checkpoint; empty: nothing.
-std::string damage_of(const std::filesystem::path& path) {
-  const MappedFile opened(path);  // throws when it cannot be read
-  try {
-    const SafetensorsReader reader(path);
-    reader.verify();
-    checkpoint_state(reader);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 }  // namespace
 
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
@@ -64,7 +52,9 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   } catch (const Json::exception&) {
     fail<FileError>("{}: the trainer's state is not valid UTF-8", path.string());
   }
-  write_safetensors(path, checkpoint.tensors, {{kState, std::move(state)}}, Checksum::sha256);
+  std::map<std::string, std::string> metadata = {{kState, std::move(state)}};
+  if (!checkpoint.is_due) metadata[kDue] = "no";
+  write_safetensors(path, checkpoint.tensors, metadata, Checksum::sha256);
 }
 
 Json checkpoint_state(const SafetensorsReader& reader) {
@@ -100,12 +90,31 @@ void CheckpointFolder::write(int64_t step, const Checkpoint& checkpoint) const {
   if (keep_last_ <= 0) return;
   std::vector<int64_t> earlier = steps();  // later ones belong to another run and are not ours to remove
   std::erase_if(earlier, [&](int64_t other) { return other > step || !is_checkpoint(file(other)); });
-  const auto excess = std::max<int64_t>(0, static_cast<int64_t>(earlier.size()) - keep_last_);
-  for (int64_t i = 0; i < excess; ++i) {
+  const auto not_due = std::stable_partition(earlier.begin(), earlier.end(),
+                                             [&](int64_t other) { return other == step || is_due(other); });
+  const auto excess = std::max<int64_t>(0, (not_due - earlier.begin()) - keep_last_);
+  std::vector<int64_t> old(not_due, earlier.end());
+  old.insert(old.end(), earlier.begin(), earlier.begin() + excess);
+  for (const int64_t other : old) {
     std::error_code error;
-    const std::filesystem::path old = file(earlier[static_cast<size_t>(i)]);
-    if (!std::filesystem::remove(old, error) && error)
-      fail<FileError>("cannot remove {}: {}", old.string(), error.message());
+    if (!std::filesystem::remove(file(other), error) && error)
+      fail<FileError>("cannot remove {}: {}", file(other).string(), error.message());
+  }
+}
+
+bool CheckpointFolder::is_due(int64_t step) const {
+  return !SafetensorsReader(file(step)).metadata().contains(kDue);
+}
+
+std::string CheckpointFolder::damage(int64_t step) const {
+  const MappedFile opened(file(step));  // throws when it cannot be read
+  try {
+    const SafetensorsReader reader(file(step));
+    reader.verify();
+    checkpoint_state(reader);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
@@ -127,7 +136,7 @@ FoundCheckpoint CheckpointFolder::newest() const {
   FoundCheckpoint found;
   const std::vector<int64_t> all = steps();
   for (size_t i = all.size(); i > 0 && !found.step; --i) {
-    std::string damage = damage_of(file(all[i - 1]));
+    std::string damage = this->damage(all[i - 1]);
     if (damage.empty()) {
       found.step = all[i - 1];
     } else {

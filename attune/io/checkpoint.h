@@ -20,6 +20,7 @@ namespace attune {
 struct Checkpoint {
   std::vector<NamedTensor> tensors;
   Json state = Json::object();  // JSON has no infinity and no NaN: they come back as null
+  bool is_due = true;           // false: a run has stopped there, and goes on from there
 };
 
 /// Replaces `path` whole or not at all. The file has a checksum of its content. Throws FileError.
@@ -43,10 +44,15 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path folder, int64_t keep_last);
 
   std::filesystem::path file(int64_t step) const;
-  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`. A file of such a name that is no
-  /// checkpoint is set aside, or left as it is.
+  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`, and before them those that were not
+  /// due: a run that went on has the files of one that never stopped. A file of such a name that is no checkpoint is
+  /// set aside, or left as it is.
   void write(int64_t step, const Checkpoint& checkpoint) const;
   std::vector<int64_t> steps() const;  // ascending; does not check whether the files are valid
+  /// Whether the checkpoint was due, see Checkpoint. Throws FileError.
+  bool is_due(int64_t step) const;
+  /// Reads a checkpoint and says what is wrong with it, "" for nothing. Throws FileError when it cannot be opened.
+  std::string damage(int64_t step) const;
   /// Reads checkpoints from the last backwards until one is as it was written. Throws FileError naming a file that
   /// cannot be opened: nobody knows what is in it.
   FoundCheckpoint newest() const;

@@ -5,16 +5,44 @@
 #include <cmath>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/base/sha256.h"
 #include "attune/io/config_file.h"
+#include "attune/io/json_file.h"
 
 namespace attune {
 namespace {
 
+constexpr const char* kText = "the text for validation";
+constexpr const char* kBestFile = "validation.json";
+constexpr const char* kStep = "step";
+
+// What cannot be read twice, as a pipe, counts by its name alone.
+void add(Sha256& hash, const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return hash.update(file);
+  const MappedFile content(file);
+  hash.update(content.bytes().data(), content.bytes().size());
+}
+
+// The first condition that changed, as a sentence; empty: none did.
+std::string change_of(const ValidationConditions& conditions) {
+  for (const auto& [name, value] : conditions.now.items()) {
+    const auto before = conditions.before.find(name);
+    if (before == conditions.before.end() || *before == value) continue;
+    return name == kText ? fmt::format("{} changed", name)
+                         : fmt::format("{} changed from {} to {}", name, show(*before), show(value));
+  }
+  return "";
+}
+
 // Why the best model so far is not to be used; empty where it is.
-std::string reason_to_forget(const std::filesystem::path& best, const RunConfig& config, const TrainingState& state) {
+std::string reason_to_forget(const std::filesystem::path& best, const RunConfig& config,
+                             const ValidationConditions& conditions, const TrainingState& state) {
   const ValidationMetric metric = config.best_metric();
   if (state.best_metric != metric)
     return fmt::format("train.best_metric changed from {} to {}", enum_name(state.best_metric), enum_name(metric));
+  if (const std::string change = change_of(conditions); !change.empty()) return change;
   try {
     check_parameter_file(best, config.model);
   } catch (const Error& error) {
@@ -49,9 +77,32 @@ bool take_if_best(const ValidationReport& report, ValidationMetric metric, Train
   return true;
 }
 
-std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config, TrainingState& state) {
+Json validation_conditions(const RunConfig& config) {
+  const TrainConfig& train = config.train;
+  Json conditions = {{"train.valid_sentences", train.valid_sentences},
+                     {"train.valid_beam_size", train.valid_beam_size},
+                     {"train.valid_stride", train.valid_stride},
+                     {"data.valid_fraction", config.data.valid_fraction}};
+  if (config.best_metric() == ValidationMetric::loss) conditions["train.label_smoothing"] = train.label_smoothing;
+  if (config.model.architecture == Architecture::encoder_masked_lm)
+    conditions["train.mask_probability"] = train.mask_probability;
+  if (config.model.architecture == Architecture::encoder_decoder) {
+    const Json generation = write_fields(config.generation);
+    for (const auto& [name, value] : generation.items())
+      if (name != "beam_size")
+        conditions["generation." + name] = value;  // that of validations is train.valid_beam_size
+  }
+  Sha256 text;
+  for (const auto* files : {&config.data.valid_source, &config.data.valid_target, &config.data.valid_files})
+    for (const std::string& file : *files) add(text, file);
+  conditions[kText] = text.hex();
+  return conditions;
+}
+
+std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config,
+                             const ValidationConditions& conditions, TrainingState& state) {
   if (state.best_step < 0) return "";
-  const std::string reason = reason_to_forget(best, config, state);
+  const std::string reason = reason_to_forget(best, config, conditions, state);
   if (reason.empty()) return "";
   const int64_t step = state.best_step;
   state.best_step = state.last_validation = -1;
@@ -59,6 +110,24 @@ std::string forget_lost_best(const std::filesystem::path& best, const RunConfig&
   state.without_improvement = 0;
   state.least_loss = TrainingState{}.least_loss;
   return fmt::format("the best model so far, of step {}, is forgotten: {}", step, reason);
+}
+
+void write_best_step(const std::filesystem::path& best, const TrainingState& state) {
+  write_json_file(best / kBestFile, {{kStep, state.best_step}, {enum_name(state.best_metric), state.best_value}});
+}
+
+std::string other_best_step(const std::filesystem::path& best, const TrainingState& state) {
+  if (!is_there(best / kBestFile)) return "";  // of an earlier version, or killed in between
+  Json written;
+  try {
+    written = read_json_file(best / kBestFile);
+  } catch (const FileError&) {
+    return "";  // it only serves this message
+  }
+  const auto step = written.find(kStep);
+  if (step == written.end() || *step == state.best_step) return "";
+  return fmt::format("{} holds the model of step {}, from before the run was resumed; that of step {} is lost",
+                     best.string(), show(*step), state.best_step);
 }
 
 }  // namespace attune

@@ -15,9 +15,23 @@ namespace attune {
 /// ConfigError when the report does not have the metric, NumericError when it is not finite.
 bool take_if_best(const ValidationReport& report, ValidationMetric metric, TrainingState& state);
 
-/// For a run that resumes. Forgets the best model if `best` no longer holds one or if another metric decides now: the
-/// next validation, at this very step if need be, gives the best model. Returns a message for the user, "" if nothing
-/// was forgotten.
-std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config, TrainingState& state);
+/// What the figures of a validation depend on beside the model: settings, and a digest of the text. Figures can be
+/// compared where this is equal. Throws FileError.
+Json validation_conditions(const RunConfig& config);
+
+/// For a run that resumes. Forgets the best model if `best` no longer holds one, if another metric decides now, or if
+/// the conditions of the run until now, null where they are not known, are not those of `now`: the next validation, at
+/// this very step if need be, gives the best model. Returns a message for the user, "" if nothing was forgotten.
+struct ValidationConditions {
+  Json before, now;
+};
+std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config,
+                             const ValidationConditions& conditions, TrainingState& state);
+
+/// Writes beside the best model of which step it is.
+void write_best_step(const std::filesystem::path& best, const TrainingState& state);
+/// Returns a message for the user where the model in `best` is of another step than the state says, else "". A part of
+/// the run that was given up, because it was resumed from an earlier checkpoint, may have written it.
+std::string other_best_step(const std::filesystem::path& best, const TrainingState& state);
 
 }  // namespace attune

@@ -14,6 +14,7 @@
 #include <optional>
 #include <system_error>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/file.h"
@@ -109,6 +110,7 @@ std::optional<Json> parsed(std::string_view text) {
 
 struct LoggedLine {
   int64_t step;
+  bool validates;
   bool ends_run;  // the figures of the mean of checkpoints, which a run measures once it has ended
 };
 
@@ -120,12 +122,23 @@ std::optional<LoggedLine> read_line(std::string_view line) {
   const auto step = json.find("step");
   if (step == json.end() || !step->is_number_unsigned()) return std::nullopt;
   if (step->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
-  return LoggedLine{.step = step->get<int64_t>(), .ends_run = json.contains(kAveragedCheckpoints)};
+  return LoggedLine{.step = step->get<int64_t>(),
+                    .validates = json.contains("valid_loss") || json.contains("translation"),
+                    .ends_run = json.contains(kAveragedCheckpoints)};
 }
 
-/// Of a file of such lines: removes an incomplete last one and, when `resume_step` is not negative, those beyond it and
-/// those of an end of the run, which goes on.
-void trim_lines(const std::filesystem::path& path, int64_t resume_step) {
+/// Where a run goes on, see EventLog.
+struct Resumption {
+  int64_t step, last_validation;
+
+  bool removes(const LoggedLine& line) const {
+    if (step < 0) return false;
+    return line.step > step || line.ends_run || (line.validates && line.step == step && last_validation < step);
+  }
+};
+
+/// Of a file of such lines: removes an incomplete last one and those that the run will write again.
+void trim_lines(const std::filesystem::path& path, const Resumption& resumption) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return;
   const std::string text = read_file(path);
@@ -140,19 +153,19 @@ void trim_lines(const std::filesystem::path& path, int64_t resume_step) {
     if (!read && end == text.size()) break;
     if (!read)
       fail<FileError>("{}:{}: expected a JSON object with a whole number \"step\" and no key twice, found {:?}",
-                      path.string(), number, line.substr(0, 80));
-    if (resume_step >= 0 && (read->step > resume_step || read->ends_run)) continue;
+                      path.string(), number, cut_text(line, 80));
+    if (resumption.removes(*read)) continue;
     kept += line;
     kept += '\n';
   }
   if (kept != text) write_file(path, kept);
 }
 
-std::filesystem::path trimmed_metrics(const std::filesystem::path& folder, int64_t resume_step) {
-  if (resume_step < -1) fail<DataError>("event log: resume_step is {}, expected a step or -1", resume_step);
+std::filesystem::path trimmed_metrics(const std::filesystem::path& folder, const Resumption& resumption) {
+  if (resumption.step < -1) fail<DataError>("event log: resume_step is {}, expected a step or -1", resumption.step);
   make_directories(folder);
-  trim_lines(folder / metrics_name, resume_step);
-  trim_lines(folder / samples_name, resume_step);
+  trim_lines(folder / metrics_name, resumption);
+  trim_lines(folder / samples_name, resumption);
   return folder / metrics_name;
 }
 
@@ -186,9 +199,9 @@ void EventLog::AppendFile::append(std::string_view bytes) {
   }
 }
 
-EventLog::EventLog(const std::filesystem::path& folder, int64_t resume_step)
+EventLog::EventLog(const std::filesystem::path& folder, int64_t resume_step, int64_t last_validation)
     : samples_file_(folder / samples_name),
-      metrics_(trimmed_metrics(folder, resume_step)),
+      metrics_(trimmed_metrics(folder, {resume_step, last_validation})),
       events_(new_events_path(folder)) {
   Message version;
   version.add_double(kWallTime, unix_seconds());

@@ -21,10 +21,11 @@ class EventLog {
  public:
   /// Appends to what the folder holds; makes the folder where there is none. A run that continues from a checkpoint of
   /// step `resume_step` >= 0 first removes what was logged for later steps and for an averaged model, which it measures
-  /// again at its end, so that the log becomes that of a run without interruption; -1 keeps everything. Either way an
-  /// incomplete last line, which a killed process leaves, is dropped. Throws FileError, also when metrics.jsonl has a
-  /// line that is no such object.
-  explicit EventLog(const std::filesystem::path& folder, int64_t resume_step = -1);
+  /// again at its end, so that the log becomes that of a run without interruption; -1 keeps everything. A validation of
+  /// that very step is removed too unless `last_validation` says that the run knows of it. Either way an incomplete
+  /// last line, which a killed process leaves, is dropped. Throws FileError, also when metrics.jsonl has a line that is
+  /// no such object.
+  explicit EventLog(const std::filesystem::path& folder, int64_t resume_step = -1, int64_t last_validation = -1);
 
   /// Appends one line and one event. `step` >= 0; a name is neither "step" nor "time" and comes once. Throws DataError
   /// for these, FileError when the disk is full.

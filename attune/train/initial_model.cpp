@@ -13,6 +13,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
+#include "attune/base/sha256.h"
 #include "attune/hub/adapter_folder.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
@@ -222,6 +223,25 @@ FilledModel InitialModel::fill(const RunConfig& config, Module& model) const {
     message += fmt::format("; new: {}{}", fmt::join(std::span(missing).first(std::min(missing.size(), kShown)), ", "),
                            missing.size() > kShown ? ", ..." : "");
   return {.new_names = std::move(missing), .message = std::move(message)};
+}
+
+std::string InitialModel::sha256_of_samples() const {
+  constexpr size_t kSample = 4096, kSamples = 256;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    if (const auto kind = entry.path().extension(); kind == ".safetensors" || kind == ".bin")
+      files.push_back(entry.path());
+  std::ranges::sort(files);
+  Sha256 hash;
+  for (const std::filesystem::path& file : files) {
+    const MappedFile content(file);
+    const std::span<const std::byte> bytes = content.bytes();
+    hash.update(fmt::format("{} {}", file.filename().string(), bytes.size()));
+    const size_t apart = std::max(kSample, bytes.size() / kSamples);
+    for (size_t at = 0; at < bytes.size(); at += apart)
+      hash.update(bytes.data() + at, std::min(kSample, bytes.size() - at));
+  }
+  return hash.hex();
 }
 
 }  // namespace attune

@@ -44,6 +44,10 @@ class InitialModel {
   /// are quantised, one after the other, and have no tensors then. Throws ConfigError and FileError.
   FilledModel fill(const RunConfig& config, Module& model) const;
 
+  /// A digest of the sizes of the files with parameters and of samples of them: another for a model that was trained
+  /// further. Throws FileError.
+  std::string sha256_of_samples() const;
+
  private:
   TransformerConfig config_for(Architecture architecture) const;
 

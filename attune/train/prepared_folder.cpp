@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
@@ -203,7 +204,7 @@ PreparedIndex read_prepared_index(const fs::path& folder) {
   Head head{.format = "", .index = &index};
   try {
     if (json.contains("format") && json["format"] != kFormat)
-      fail<FileError>("{}: format: is {}, expected \"{}\"", where, show(json["format"]).substr(0, 80), kFormat);
+      fail<FileError>("{}: format: is {}, expected \"{}\"", where, cut_text(show(json["format"]), 80), kFormat);
     if (!json.contains("version") || json["version"] != kVersion)
       fail<FileError>("{}: version: is not {}, the one that this program reads", where, kVersion);
     index.tokenizers = read_list<PreparedTokenizer>(json, "tokenizers", where);

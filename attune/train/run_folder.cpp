@@ -239,6 +239,15 @@ void RunFolder::own(const std::string& name, const std::string& digest) {
   write_list();
 }
 
+void RunFolder::remove_unfinished() {
+  if (is_there_or_link(folder_ / "model")) return;  // of a run that has come to its end
+  for (const char* name : {"metrics.jsonl", "samples.jsonl", "best"}) {
+    std::error_code error;
+    if (is_own(name)) fs::remove_all(folder_ / name, error);
+    if (error) fail<FileError>("cannot remove {}: {}", (folder_ / name).string(), error.message());
+  }
+}
+
 fs::path RunFolder::write(const std::string& name, std::string_view text) {
   const fs::path path = folder_ / name;
   const std::string digest = sha256(text);

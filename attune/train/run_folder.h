@@ -38,6 +38,9 @@ class RunFolder {
   /// Has the run own the file or folder of this name, which it is about to write. Throws ConfigError when there is one
   /// that it does not own, and as check_is_there().
   void own(const std::string& name);
+  /// For a run that begins: removes the log and the best model of one that was killed there before its first
+  /// checkpoint. Throws FileError.
+  void remove_unfinished();
   /// Writes a file that the run owns from then on. One with a content that the run did not write is set aside: returns
   /// its new path, else an empty one. Throws FileError.
   std::filesystem::path write(const std::string& name, std::string_view text);

@@ -186,7 +186,10 @@ bool TrainingRun::validate() {
 
 void TrainingRun::judge(ValidationReport report) {
   report.best = take_if_best(report, config_.best_metric(), state_);
-  if (report.best) save_model("best");
+  if (report.best) {
+    save_model("best");
+    write_best_step(folder_ / "best", state_);
+  }
   report.without_improvement = state_.without_improvement;
   log_->write(state_.step, with_cost(validation_scalars(report), state_));
   log_->write(state_.step, report.samples);
@@ -198,7 +201,9 @@ void TrainingRun::save() {
   const std::vector<AdamState> adam = ranks_ ? ranks_->gather_states(*adam_) : adam_->states();
   if (is_first_) {
     run_folder_->own("checkpoints");
-    checkpoints_.write(state_.step, make_checkpoint(parts(), adam, state_));
+    Checkpoint checkpoint = make_checkpoint(parts(), adam, state_);
+    checkpoint.is_due = checkpoint_is_due(config_.train, state_);
+    checkpoints_.write(state_.step, checkpoint);
   }
   saved_step_ = state_.step;
   saved_validation_ = state_.last_validation;
@@ -241,19 +246,35 @@ void TrainingRun::save_model(const char* name) {
 
 void TrainingRun::load_best() {
   const fs::path best = folder_ / "best";
+  if (const std::string other = other_best_step(best, state_); !other.empty()) observer_.on_message(other);
   if (!config_.lora.on()) return load_parameters(best / kParameterFile, task_->model());
   read_adapter(best / kAdapterFolder, initial_->folder(), task_->model());
 }
 
-// Of the first rank: the last ones, as many as there are. Says where these are fewer than was asked for.
+// Renames damaged checkpoints: they would be taken for good ones by their names.
+void TrainingRun::set_aside(int64_t step, const std::string& damage) {
+  const fs::path aside = checkpoints_.set_aside(step);
+  observer_.on_message(fmt::format("{}; it is set aside as {}", damage, aside.filename().string()));
+}
+
+// Of the first rank: the last ones that are intact, as many as there are. Those where the run was only stopped are not
+// of them: a run that never stopped has none. Says where there are fewer than was asked for.
 std::vector<fs::path> TrainingRun::checkpoints_to_average() {
   const int64_t most = config_.train.average_checkpoints;
   std::vector<fs::path> files;
   if (!is_first_ || most < 2) return files;
-  for (const int64_t step : checkpoints_.steps())
-    if (step <= state_.step) files.push_back(checkpoints_.file(step));
+  const std::vector<int64_t> steps = checkpoints_.steps();
+  for (auto step = steps.rbegin(); step != steps.rend() && std::ssize(files) < most; ++step) {
+    if (*step > state_.step) continue;
+    if (const std::string damage = checkpoints_.damage(*step); !damage.empty()) {
+      set_aside(*step, damage);
+    } else if (*step == state_.step || checkpoints_.is_due(*step)) {
+      files.push_back(checkpoints_.file(*step));
+    }
+  }
+  std::ranges::reverse(files);
   const int64_t count = std::ssize(files);
-  if (count >= most) return {files.end() - most, files.end()};
+  if (count == most) return files;
   observer_.on_message(fmt::format("train.average_checkpoints = {}: {}", most,
                                    count > 1 ? fmt::format("there are {}; the model is their mean", count)
                                              : "there is one checkpoint, so that nothing is averaged"));

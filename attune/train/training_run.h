@@ -61,6 +61,7 @@ class TrainingRun {
   bool validate();
   void save();
   std::optional<ValidationReport> write_outcome();
+  void set_aside(int64_t step, const std::string& damage);
   std::vector<std::filesystem::path> checkpoints_to_average();
   void save_model(const char* name);
   void load_best();
@@ -72,7 +73,10 @@ class TrainingRun {
   }
   int64_t steps_of_run() const { return total_steps(config_.train, state_, task_->batches()); }
   bool validates() const { return task_->corpus().validation_examples > 0; }
-  TrainingParts parts() { return {task_->model(), *adam_, config_, task_->corpus().size}; }
+  TrainingParts parts() {
+    return {task_->model(),         *adam_,      config_, task_->corpus().size, task_->corpus_sha256(),
+            validation_conditions_, base_sha256_};
+  }
 
   RunConfig config_;  // with the model complete
   std::filesystem::path folder_;
@@ -85,6 +89,7 @@ class TrainingRun {
   CheckpointFolder checkpoints_;
 
   std::optional<InitialModel> initial_;
+  std::string base_sha256_;             // of it, with adapters
   std::vector<std::string> new_names_;  // of parameters that the initial model does not have
   std::unique_ptr<TrainingTask> task_;
   std::optional<BatchPrefetch> batches_;  // goes away before the task that it reads
@@ -92,6 +97,7 @@ class TrainingRun {
   std::optional<DataParallel> ranks_;  // where there are several
   std::optional<EventLog> log_;
   TrainingState state_;
+  Json validation_conditions_ = Json::object();
   int64_t saved_step_ = -1;  // of the last checkpoint that was written or read
   int64_t saved_validation_ = -1;
 };

@@ -37,6 +37,7 @@ void TrainingRun::prepare(bool resume) {
   resolve_precision(resumed);
   const RunConfig given = config_;
   make_task(resumed.has_value());
+  if (is_first_) validation_conditions_ = validation_conditions(config_);
   if (resumed) {
     RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
     state_ = restored.state;
@@ -47,7 +48,9 @@ void TrainingRun::prepare(bool resume) {
     saved_validation_ = state_.last_validation;
     for (const std::string& change : restored.changes) observer_.on_message(change);
     if (is_first_)
-      if (const std::string lost = forget_lost_best(folder_ / "best", config_, state_); !lost.empty())
+      if (const std::string lost =
+              forget_lost_best(folder_ / "best", config_, {restored.validation, validation_conditions_}, state_);
+          !lost.empty())
         observer_.on_message(lost);
     share_state();
   }
@@ -59,8 +62,9 @@ void TrainingRun::prepare(bool resume) {
       observer_.on_message(
           fmt::format("config.toml is not as the run wrote it; it is set aside as {}", aside.filename().string()));
     for (const char* name : {"metrics.jsonl", "samples.jsonl"}) run_folder_->own(name);
+    if (!resumed) run_folder_->remove_unfinished();
     const bool begins = !fs::exists(folder_ / "metrics.jsonl");
-    log_.emplace(folder_, state_.step);
+    log_.emplace(folder_, state_.step, state_.last_validation);
     if (begins)
       log_->write(
           0, std::array{std::pair{std::string("parameters"), static_cast<double>(parameter_count(task_->model()))}});
@@ -108,10 +112,7 @@ std::optional<int64_t> TrainingRun::newest_checkpoint(bool resume) {
   }
   const FoundCheckpoint found = checkpoints_.newest();
   if (!found.step) fail<FileError>("{} (no other checkpoint is intact)", found.damaged.rbegin()->second);
-  for (const auto& [step, damage] : found.damaged) {  // they would be taken for good ones by their names
-    const fs::path aside = checkpoints_.set_aside(step);
-    observer_.on_message(fmt::format("{}; it is set aside as {}", damage, aside.filename().string()));
-  }
+  for (const auto& [step, damage] : found.damaged) set_aside(step, damage);
   return found.step;
 }
 
@@ -120,6 +121,7 @@ void TrainingRun::make_task(bool resumes) {
   if (!config_.train.initialize_from.empty() && (!resumes || config_.lora.on())) {
     initial_.emplace(config_.train.initialize_from);
     initial_->check(config_);
+    if (config_.lora.on()) base_sha256_ = initial_->sha256_of_samples();
   }
   // A model whose matrices are to be int8 is never in memory in float32 where all of it comes from the initial model.
   const bool int8 = config_.lora.on() && config_.lora.base_precision == BasePrecision::int8;

@@ -21,8 +21,8 @@ constexpr const char* kMean = "adam_m.";
 constexpr const char* kSquare = "adam_v.";
 constexpr const char* kAverage = "average.";
 
-constexpr std::array<std::string_view, 7> kSections = {"attune_version", "run",    "tokenizers", "base_model",
-                                                       "settings",       "corpus", "training"};
+constexpr std::array<std::string_view, 9> kSections = {
+    "attune_version", "run", "tokenizers", "base_model", "base_sha256", "settings", "corpus", "validation", "training"};
 
 const Json& member(const Json& json, const char* key, const std::string& where) {
   const auto found = json.find(key);
@@ -97,11 +97,14 @@ std::string base_model_of(const RunConfig& config) {
   return config.lora.on() ? config.train.initialize_from : "";
 }
 
-void check_base_model(const Json& stored, const RunConfig& config, const std::string& where) {
-  const Json asked_for = base_model_of(config);
-  if (!same_file(stored, asked_for))
+void check_base_model(const Json& stored, const TrainingParts& parts, const std::string& where) {
+  const Json asked_for = base_model_of(parts.config), name = stored.value("base_model", asked_for);
+  if (!same_file(name, asked_for))
     fail<ConfigError>("train.initialize_from = {}: the adapters of the run to be resumed belong to {} ({})",
-                      show(asked_for), show(stored), where);
+                      show(asked_for), show(name), where);
+  if (stored.value("base_sha256", Json(parts.base_sha256)) != parts.base_sha256)
+    fail<ConfigError>("train.initialize_from = {}: the model changed since the run to be resumed was begun ({})",
+                      show(asked_for), where);
 }
 
 void check_tokenizers(const Json& stored, const RunConfig& config, const std::string& where) {
@@ -159,14 +162,27 @@ std::string describe(const CorpusSize& size, Architecture architecture) {
   return fmt::format("{} with {} and {} tokens", examples, size.tokens, size.target_tokens);
 }
 
-void check_corpus(const Json& stored, const TrainingParts& parts, const std::string& where) {
+constexpr const char* kCorpusDigest = "sha256";
+
+Json corpus_fields(const TrainingParts& parts) {
+  Json fields = write_fields(parts.corpus);
+  fields[kCorpusDigest] = parts.corpus_sha256;
+  return fields;
+}
+
+void check_corpus(Json stored, const TrainingParts& parts, const std::string& where) {
+  const Json digest = stored.value(kCorpusDigest, Json(parts.corpus_sha256));  // earlier versions wrote none
+  stored.erase(kCorpusDigest);
   CorpusSize expected;
   read_fields(stored, expected, where + ": corpus");
   const Architecture architecture = parts.config.model.architecture;
+  const std::string field = parts.config.data.prepared.empty() ? training_files_field(architecture) : "data.prepared";
   if (parts.corpus != expected)
-    fail<ConfigError>("{}: the text has {}, the run to be resumed has {} ({})",
-                      parts.config.data.prepared.empty() ? training_files_field(architecture) : "data.prepared",
+    fail<ConfigError>("{}: the text has {}, the run to be resumed has {} ({})", field,
                       describe(parts.corpus, architecture), describe(expected, architecture), where);
+  if (digest != parts.corpus_sha256)
+    fail<ConfigError>("{}: the text is another than that of the run to be resumed, with the same size ({})", field,
+                      where);
 }
 
 // Of the sections that make_checkpoint() writes; a misspelt one would count as missing.
@@ -257,8 +273,10 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
                       {"run", identity(parts.config)},
                       {"tokenizers", tokenizer_fields(parts.config.data)},
                       {"base_model", base_model_of(parts.config)},
+                      {"base_sha256", parts.base_sha256},
                       {"settings", settings(parts.config)},
-                      {"corpus", write_fields(parts.corpus)},
+                      {"corpus", corpus_fields(parts)},
+                      {"validation", parts.validation},
                       {"training", write_fields(state)}};
   return checkpoint;
 }
@@ -280,11 +298,12 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
   refuse_unknown_sections(stored, where);
   check_identity(member(stored, "run", where), parts.config, where);
   check_corpus(member(stored, "corpus", where), parts, where);
-  // Checkpoints that were written before there was a check lack these three.
+  // Checkpoints that were written before there was a check lack these.
   if (stored.contains("tokenizers")) check_tokenizers(member(stored, "tokenizers", where), parts.config, where);
-  if (stored.contains("base_model")) check_base_model(stored.at("base_model"), parts.config, where);
+  check_base_model(stored, parts, where);
   RestoredRun restored;
   if (stored.contains("settings")) restored.changes = changes_of(member(stored, "settings", where), parts.config);
+  if (stored.contains("validation")) restored.validation = member(stored, "validation", where);
   TrainingState& state = restored.state;
   read_fields(member(stored, "training", where), state, where + ": training");
   check(state, where);

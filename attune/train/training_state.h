@@ -36,6 +36,9 @@ struct TrainingParts {
   Adam& adam;
   const RunConfig& config;  // with the model complete
   CorpusSize corpus;
+  std::string corpus_sha256 = {};    // see TokenCorpus::sha256()
+  Json validation = Json::object();  // see validation_conditions()
+  std::string base_sha256 = {};      // of adapters, see InitialModel::sha256_of_samples()
 };
 
 /// Parameters, moments, moving average and state. `adam` are the optimizer's states of whole parameters.
@@ -44,6 +47,7 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
 struct RestoredRun {
   TrainingState state;
   std::vector<std::string> changes;  // one sentence for each setting that changed since the checkpoint
+  Json validation = nullptr;         // the conditions of validations until the checkpoint, if they are known
 };
 
 /// Fills model and optimizer. Throws ConfigError naming the field when something changed that must not change within

@@ -35,7 +35,8 @@ struct UpdateInput {
   double label_smoothing = 0;
   double r_drop = 0;           // see CrossEntropyOptions; above 0, each batch passes through the model twice
   uint64_t seed = 1;           // of dropout, with ...
-  uint64_t first_forward = 0;  // ... the number of the first forward pass, unique in the run and among the ranks
+  uint64_t first_forward = 0;  // ... the number of the first forward pass, unique among the ranks, and in the run while
+                               // train.accumulate is the same
   Device device = {};          // of the model: each batch is sent there while it works on the one before
   /// Called once, when the device has all its work, or with `ranks` all sums of gradients are started, and the host is
   /// about to wait for them. It may wait for something else itself.

@@ -60,6 +60,25 @@ TEST(CheckpointFolder, KeepsTheLast) {
   EXPECT_THAT(checkpoints.steps(), ElementsAre(10, 20, 30, 123456789));
 }
 
+// A run that is stopped twice between two checkpoints has them and where it stands.
+TEST(CheckpointFolder, WhatWasNotDueGoesWithTheNext) {
+  const TemporaryFolder folder;
+  const CheckpointFolder checkpoints(folder.path(), 2);
+  const auto write = [&](int64_t step, bool is_due) {
+    Checkpoint written = checkpoint(1);
+    written.is_due = is_due;
+    checkpoints.write(step, written);
+    EXPECT_EQ(checkpoints.is_due(step), is_due);
+    return checkpoints.steps();
+  };
+  write(10, true);
+  write(20, true);
+  EXPECT_THAT(write(23, false), ElementsAre(20, 23));
+  EXPECT_THAT(write(25, false), ElementsAre(20, 25));
+  EXPECT_THAT(write(30, true), ElementsAre(20, 30));
+  EXPECT_EQ(checkpoints.damage(20), "");
+}
+
 TEST(CheckpointFolder, NewestSkipsTornFiles) {
   const TemporaryFolder folder;
   const CheckpointFolder checkpoints(folder.path(), 0);

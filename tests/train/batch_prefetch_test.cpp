@@ -27,6 +27,7 @@ class CountingTask final : public TrainingTask {
   Module& model() override { throw std::logic_error("not asked"); }
   const TransformerConfig& model_config() const override { throw std::logic_error("not asked"); }
   const CorpusReport& corpus() const override { throw std::logic_error("not asked"); }
+  const std::string& corpus_sha256() const override { throw std::logic_error("not asked"); }
   void begin_epoch(int64_t /*epoch*/) override {}
   ValidationReport validate(const ValidationWork& /*work*/) override { return {}; }
   void save_model(const std::filesystem::path& /*folder*/) override {}

@@ -210,6 +210,25 @@ TEST_F(EventLogTest, ARunThatGoesOnHasNoFiguresOfAnAveragedModel) {
   EXPECT_EQ(metrics_without_time(), "{\"step\":10,\"loss\":2.0}\n");
 }
 
+TEST_F(EventLogTest, AValidationThatIsDoneAgainStandsThereOnce) {
+  const ValidationReport::Sample sample{"a", "b", "c"};
+  {
+    EventLog log(folder_);
+    log.write(10, Scalars{{"loss", 2}});
+    log.write(10, Scalars{{"valid_loss", 3}});
+    log.write(10, std::span(&sample, 1));
+  }
+  const auto validations = [&] {
+    const std::string samples = read_file(folder_ / "samples.jsonl");
+    return std::pair(metrics_without_time().find("valid_loss") != std::string::npos, !samples.empty());
+  };
+  { EventLog log(folder_, 10, 10); }
+  EXPECT_EQ(validations(), std::pair(true, true)) << "the run knows of it";
+  { EventLog log(folder_, 10, 5); }
+  EXPECT_EQ(validations(), std::pair(false, false));
+  EXPECT_EQ(metrics_without_time(), "{\"step\":10,\"loss\":2.0}\n");
+}
+
 TEST_F(EventLogTest, DropsATornLineAndEndsAWholeOne) {
   fs::create_directories(folder_);
   const std::string whole = "{\"step\":1,\"time\":1700000000.0,\"loss\":1.0}";

@@ -106,6 +106,15 @@ TEST_F(LoraTest, AResumedRunKeepsItsBaseModel) {
   config_.train.steps = 30;
   EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "run", true); }),
               HasSubstr("the adapters of the run to be resumed belong to"));
+  config_.train.initialize_from = (folder_ / "base").string();
+  const std::filesystem::path parameters = folder_ / "base" / "model" / "model.safetensors";
+  std::string bytes = read_file(parameters);
+  const std::string whole = bytes;
+  bytes[bytes.size() - 1000] ^= 1;
+  write_file(parameters, bytes);
+  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "run", true); }),
+              HasSubstr("the model changed since the run to be resumed was begun"));
+  write_file(parameters, whole);
   config_.train.initialize_from = (folder_ / "run" / "model" / kAdapterFolder).string();
   EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "another"); }), HasSubstr("is an adapter"));
 }

@@ -1,13 +1,18 @@
 #include "attune/train/trainer.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <stdexcept>
 #include <thread>
 
 #include "attune/io/checkpoint.h"
+#include "attune/io/parameter_file.h"
+#include "attune/models/build.h"
 #include "tests/support/errors.h"
 #include "tests/train/reverse_training.h"
 #include "tests/train/small_tasks.h"
@@ -123,6 +128,86 @@ TEST_F(ResumeTest, AStopRequestEndsWithACheckpoint) {
   EXPECT_EQ(metrics_of(folder_ / "run"), metrics_of(folder_ / "whole"));
 }
 
+// The checkpoints of two stops are for going on alone: they are not in the mean, and go when the next one is due.
+TEST_F(ResumeTest, AStopLeavesNoTraceInTheMeanOfCheckpoints) {
+  config_.train.checkpoint_every = 5;
+  config_.train.keep_checkpoints = config_.train.average_checkpoints = 3;
+  train(config_, folder_ / "whole");
+  for (const int64_t last : {0, 12, 13}) {
+    Recorder seen;
+    std::atomic<bool> stop{last == 0};
+    seen.after_step = [&](const StepReport& report) { stop = report.step == last; };
+    EXPECT_EQ(Trainer(config_, folder_ / "run", seen, stop).run(last > 0).step, last);
+  }
+  train(config_, folder_ / "run", true);
+  EXPECT_EQ(tensors_of(folder_ / "run" / "model" / "model.safetensors"),
+            tensors_of(folder_ / "whole" / "model" / "model.safetensors"));
+  for (const char* run : {"whole", "run"})
+    EXPECT_EQ(CheckpointFolder(folder_ / run / "checkpoints", 0).steps(), (std::vector<int64_t>{10, 15, 20})) << run;
+}
+
+TEST_F(ResumeTest, ADamagedCheckpointIsNotInTheMean) {
+  config_.train.checkpoint_every = 5;
+  config_.train.keep_checkpoints = 4;
+  config_.train.average_checkpoints = 3;
+  train(config_, folder_ / "run");
+  fs::resize_file(checkpoint_file(folder_ / "run", 15), 5000);
+  fs::remove_all(folder_ / "run" / "model");
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  ASSERT_EQ(rest.seen.messages.size(), 1);
+  EXPECT_THAT(rest.seen.messages[0], HasSubstr("it is set aside as step-00000015.safetensors.damaged"));
+  const auto model = build_model(rest.seen.start.model, 1);
+  mean_of_checkpoints(std::vector<fs::path>{checkpoint_file(folder_ / "run", 5), checkpoint_file(folder_ / "run", 10),
+                                            checkpoint_file(folder_ / "run", 20)},
+                      *model);
+  save_parameters(folder_ / "mean.safetensors", *model);
+  EXPECT_EQ(tensors_of(folder_ / "run" / "model" / "model.safetensors"), tensors_of(folder_ / "mean.safetensors"));
+}
+
+TEST_F(ResumeTest, WhatChangesTheFiguresOfValidationsForgetsTheBest) {
+  config_.train.valid_every = 10;
+  config_.train.best_metric = ValidationMetric::loss;
+  train(config_, folder_ / "run");
+  const auto resumed = [&](const std::function<void(RunConfig&)>& change) {
+    config_.train.steps += 10;
+    change(config_);
+    return train(config_, folder_ / "run", true).seen.messages;
+  };
+  EXPECT_THAT(resumed([](RunConfig&) {}), SizeIs(0));
+  EXPECT_THAT(resumed([](RunConfig& c) { c.train.label_smoothing = 0.3; }),
+              ::testing::Contains(HasSubstr("is forgotten: train.label_smoothing changed from ")));
+  EXPECT_THAT(resumed([](RunConfig& c) { c.train.valid_sentences = 5; }),
+              ElementsAre(HasSubstr("is forgotten: train.valid_sentences changed from 0 to 5")));
+  EXPECT_THAT(resumed([&](RunConfig&) { write_reverse_text(folder_, "valid", 20, 2, 5, 9); }),
+              ElementsAre(HasSubstr("is forgotten: the text for validation changed")));
+}
+
+TEST_F(ResumeTest, ABestModelOfAPartThatWasGivenUpIsNamed) {
+  config_.train.valid_every = 5;
+  config_.train.checkpoint_every = 10;
+  const TrainedRun run = train(config_, folder_ / "run");
+  ASSERT_TRUE(run.result.best_step);
+  write_file(folder_ / "run" / "best" / "validation.json", "{\"step\": 17}");
+  EXPECT_THAT(train(config_, folder_ / "run", true).seen.messages,
+              ElementsAre(HasSubstr("holds the model of step 17, from before the run was resumed; that of step ")));
+}
+
+// A run that is ended before its first checkpoint has nothing that another run in its folder keeps.
+TEST_F(ResumeTest, ARunThatBeginsAgainKeepsNothingOfTheOneBefore) {
+  config_.train.valid_every = 5;
+  const auto end = [](const StepReport& report) {
+    if (report.step == 7) throw std::runtime_error("ends");
+  };
+  EXPECT_THROW(train(config_, folder_ / "run", false, end), std::runtime_error);
+  ASSERT_TRUE(fs::exists(folder_ / "run" / "best"));
+  config_.model.d_ff = 128;
+  config_.data.valid_source = config_.data.valid_target = {};
+  train(config_, folder_ / "run");
+  train(config_, folder_ / "new");
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "best"));
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics_of(folder_ / "new"));
+}
+
 // The flag rises while the validation translates.
 TEST_F(ResumeTest, AStopDuringAValidationIsNoticedThere) {
   config_.train.valid_every = 10;
@@ -181,6 +266,13 @@ TEST_F(ResumeTest, RefusesAnotherRun) {
               HasSubstr("train.seed = 6: the run to be resumed has 5"));
   EXPECT_THAT(refusal([](RunConfig& c) { c.train.moving_average = 0.9; }),
               HasSubstr("train.moving_average = \"on\": the run to be resumed has \"off\""));
+  // The same pairs in another order: another epoch.
+  for (const std::string& file : {config_.data.train_source.front(), config_.data.train_target.front()}) {
+    std::vector<std::string> lines = read_lines(file);
+    std::ranges::reverse(lines);
+    write_file(file, fmt::format("{}\n", fmt::join(lines, "\n")));
+  }
+  EXPECT_THAT(refusal([](RunConfig&) {}), HasSubstr("data.train_source: the text is another than that of the run"));
   write_reverse_text(folder_, "train", 199, 2, 5, 1);
   EXPECT_THAT(refusal([](RunConfig&) {}), HasSubstr("data.train_source: the text has 199 pairs"));
 }

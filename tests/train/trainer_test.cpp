@@ -45,6 +45,18 @@ TEST_F(TrainerTest, LearnsToReverse) {
   EXPECT_EQ(translator.translate(std::vector<std::string>{"a b c d", "h g"})[0].text(), "d c b a");
 }
 
+// Else the run would end at its first validation, without a checkpoint.
+TEST_F(TrainerTest, RefusesAtTheStartWhatItCannotValidate) {
+  config_.model.positions = LearnedPositions{.max_length = 16};
+  config_.data.max_tokens_per_sentence = 15;
+  std::string line = "a";
+  for (int word = 1; word < 16; ++word) line += " b";
+  write_file(folder_ / "valid.src", "a b\n" + line + "\n");
+  write_file(folder_ / "valid.tgt", "b a\nb a\n");
+  EXPECT_THAT(message_of<DataError>([&] { train(config_, folder_ / "run"); }),
+              HasSubstr("valid.src:2: has 16 tokens, at most 15 are accepted for validation"));
+}
+
 TEST_F(TrainerTest, ReportsWhatItDoes) {
   config_.train.steps = 12;
   config_.train.valid_every = 6;

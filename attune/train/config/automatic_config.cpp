@@ -396,8 +396,8 @@ int64_t interval(int64_t steps, int64_t times) {
   return (steps + times - 1) / times;
 }
 
-// A mean of checkpoints has twice as many in a run, so that they are there where patience ends it early, and those of a
-// whole run are its second half.
+// A mean of checkpoints has twice as many in a run, and ten at least, so that they are there where patience ends it
+// early.
 void add_checkpoints(Choices& c, int64_t averaged, int64_t steps) {
   const bool averages = averaged > 1;
   if (!averages) c.add("train.moving_average", moving_average_of(steps));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/base/sha256.h"
 #include "attune/data/resegmentation.h"
 #include "attune/data/token_corpus.h"
 #include "attune/io/model_folder.h"
@@ -40,6 +41,7 @@ class TaskOf : public TrainingTask {
   Module& model() final { return *model_; }
   const TransformerConfig& model_config() const final { return model_->config(); }
   const CorpusReport& corpus() const final { return corpus_; }
+  const std::string& corpus_sha256() const final { return corpus_sha256_; }
   void begin_epoch(int64_t epoch) final {
     batches_->begin(epoch);
     if (batches() == 0) fail<DataError>("{}: there is nothing to predict", config_.data.prepared);
@@ -48,7 +50,9 @@ class TaskOf : public TrainingTask {
 
  protected:
   using Sampler = typename ShardedBatches<Index>::Sampler;
-  void set_text(TokenCorpus text, Sampler sampler) {
+  /// `beside`: a digest of what belongs to the text and is not in it, or nothing.
+  void set_text(TokenCorpus text, Sampler sampler, const std::string& beside = "") {
+    corpus_sha256_ = beside.empty() ? text.sha256() : sha256(text.sha256() + beside);
     batches_.emplace(std::move(text), config_.train.seed, std::move(sampler));
   }
   EvaluateOptions evaluate_options(const ValidationWork& work) const {
@@ -61,6 +65,7 @@ class TaskOf : public TrainingTask {
   RunConfig config_;  // with the model complete
   std::shared_ptr<Model> model_;
   CorpusReport corpus_;
+  std::string corpus_sha256_;
   std::optional<ShardedBatches<Index>> batches_;  // of the epoch
 };
 

@@ -1,6 +1,7 @@
 #include "attune/train/tasks/training_task.h"
 
 #include <fmt/format.h>
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/config_file.h"
@@ -76,7 +77,7 @@ Prepared read_prepared(const RunConfig& config) {
   for (const auto& [field, value] : options.items())
     if (index.options.at(field) != value)
       fail<ConfigError>("data.{} = {}: data.prepared = \"{}\" was prepared with {}", field, show(value), name,
-                        show(index.options.at(field)).substr(0, 80));
+                        cut_text(show(index.options.at(field)), 80));
   const std::vector<std::string>& labels = config.model.labels;
   if (!labels.empty() && labels != index.labels)
     fail<ConfigError>("model.labels are {}: data.prepared = \"{}\" was prepared with {}", fmt::join(labels, ", "), name,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "attune/data/batch_part.h"
 #include "attune/dist/communicator.h"
@@ -30,6 +31,7 @@ class TrainingTask {
   virtual Module& model() = 0;
   virtual const TransformerConfig& model_config() const = 0;  // with the vocabularies' sizes and all labels
   virtual const CorpusReport& corpus() const = 0;
+  virtual const std::string& corpus_sha256() const = 0;  // of the training text, see TokenCorpus::sha256()
 
   /// Forms the batches of an epoch, a pure function of the text, the configuration and the number, from 0.
   virtual void begin_epoch(int64_t epoch) = 0;

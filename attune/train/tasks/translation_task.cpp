@@ -1,8 +1,11 @@
 // Translation: sentence pairs for an encoder-decoder.
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "attune/base/fail.h"
+#include "attune/base/sha256.h"
 #include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/text_style_file.h"
@@ -96,9 +99,16 @@ void TranslationTask::load() {
                             .max_tokens = data.max_tokens_per_sentence,
                             .held_out = data.valid_fraction,
                             .alignments = paths(data.train_alignments)});
+  std::string links;  // a digest of them, where there are some
   if (!data.train_alignments.empty()) {
     alignments_.emplace();
-    for (const ParallelExample& example : text.examples) alignments_->add(example.links);
+    Sha256 hash;
+    for (const ParallelExample& example : text.examples) {
+      alignments_->add(example.links);
+      hash.update(fmt::format("{} ", example.links.size()));
+      hash.update(example.links.data(), example.links.size() * sizeof(TokenLink));
+    }
+    links = hash.hex();
     if (config_.model.alignment_layer == 0) config_.model.alignment_layer = config_.model.of_decoder().layers;
   }
   TokenShard shard(examples_of(text.examples),
@@ -109,7 +119,7 @@ void TranslationTask::load() {
              .skipped_long = text.skipped_long,
              .skipped_empty = text.skipped_empty,
              .unaligned = text.unaligned};
-  set_text(TokenCorpus(std::move(shard)), batches_by_length(config_.train));
+  set_text(TokenCorpus(std::move(shard)), batches_by_length(config_.train), links);
 }
 
 }  // namespace

@@ -19,11 +19,18 @@ namespace {
 constexpr int64_t kMostTokens = 1024;
 constexpr size_t kSamples = 3;
 
-// Throws DataError when a line has more than `most_tokens` tokens beside the special ones.
-void check_length(const std::vector<int32_t>& ids, size_t special, const LineReader& reader, int64_t most_tokens) {
-  if (ids.size() > static_cast<size_t>(most_tokens) + special)
+// The most tokens of a side of a pair: beside the special ones, and with them.
+struct SideLimits {
+  int64_t tokens, sequence;
+};
+
+// Throws DataError when a line has more tokens, of which `special` are special ones.
+void check_length(const std::vector<int32_t>& ids, size_t special, const LineReader& reader, const SideLimits& limits) {
+  const auto of_special = static_cast<int64_t>(special);
+  const int64_t most = std::min(limits.tokens, limits.sequence - of_special);
+  if (std::ssize(ids) > most + of_special)
     fail<DataError>("{}:{}: has {} tokens, at most {} are accepted for validation", reader.name(), reader.line_number(),
-                    ids.size() - special, most_tokens);
+                    ids.size() - special, most);
 }
 
 // A line of each of two files that belong together, and their readers, which stand there.
@@ -85,6 +92,7 @@ TranslationValidation::TranslationValidation(const RunConfig& config, const Toke
       generation_(config.generation),
       evaluate_options_{.batch_tokens = config.train.batch_tokens, .label_smoothing = config.train.label_smoothing},
       most_tokens_(std::max(kMostTokens, config.data.max_tokens_per_sentence)),
+      longest_sequence_(config.model.longest_sequence()),
       most_sentences_(config.train.valid_sentences > 0 ? static_cast<size_t>(config.train.valid_sentences)
                                                        : std::numeric_limits<size_t>::max()) {
   generation_.beam_size = config.train.valid_beam_size;
@@ -102,11 +110,12 @@ ParallelExample TranslationValidation::encode(const std::string& source, const s
 
 void TranslationValidation::read_files(const DataConfig& data) {
   const ParallelExample empty = encode("", "");
+  const SideLimits limits{most_tokens_, longest_sequence_};
   for_each_pair(data.valid_source, data.valid_target, [&](const LinePair& pair) {
     if (sources_.size() >= most_sentences_) return;
     examples_.push_back(encode(pair.source, pair.target));
-    check_length(examples_.back().source, empty.source.size(), pair.sources, most_tokens_);
-    check_length(examples_.back().target, empty.target.size(), pair.targets, most_tokens_);
+    check_length(examples_.back().source, empty.source.size(), pair.sources, limits);
+    check_length(examples_.back().target, empty.target.size(), pair.targets, limits);
     sources_.push_back(pair.source);
     references_.push_back(pair.target);
   });

@@ -41,7 +41,7 @@ class TranslationValidation {
   TokenizerPair tokenizers_;
   GenerationConfig generation_;
   EvaluateOptions evaluate_options_;
-  int64_t most_tokens_;
+  int64_t most_tokens_, longest_sequence_;
   size_t most_sentences_;
   std::vector<std::string> sources_, references_;
   std::vector<ParallelExample> examples_;
