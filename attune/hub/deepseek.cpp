@@ -34,7 +34,7 @@ FeedForwardKind deepseek_feed_forward(const HubConfig& hub, int64_t layers) {
     hub.require("topk_method", "noaux_tc");
     c.scores = ExpertScores::sigmoid;
     c.choice_bias = true;
-    c.normalised_weights = hub.flag("norm_topk_prob", true);
+    c.normalised_weights = hub.flag("norm_topk_prob", !hub.is_null("norm_topk_prob"));
     c.group_score = GroupScore::sum_of_two;
     c.groups = hub.integer("n_group", 8);
     c.top_groups = hub.integer("topk_group", 4);
@@ -59,7 +59,8 @@ TransformerConfig translate(const HubFiles& files) {
   const int64_t plain = hub.integer("qk_nope_head_dim"), rotary_dim = hub.integer("qk_rope_head_dim");
   set_rotary(c, hub, {.head_dim = rotary_dim});
   auto& rotary = std::get<RotaryOptions>(c.positions);
-  const bool interleaved = hub.text("model_type") == "deepseek_v2" || hub.flag("rope_interleave", true);
+  const bool interleaved =
+      hub.text("model_type") == "deepseek_v2" || hub.flag("rope_interleave", !hub.is_null("rope_interleave"));
   rotary.pairing = interleaved ? RotaryPairing::interleaved : RotaryPairing::half;
   c.attention = MultiHeadLatent{.latent_dim = hub.integer("kv_lora_rank"),
                                 .query_latent_dim = hub.integer("q_lora_rank", 0),
@@ -188,7 +189,6 @@ Family deepseek_family() {
           .describe = deepseek::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
           .ignored_too = deepseek::further_layers,
-          .not_written = {"lm_head.bias"},
           .untied = {"deepseek_v2", "deepseek_v3"}};
 }
 

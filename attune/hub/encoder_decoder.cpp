@@ -12,6 +12,7 @@ constexpr const char* kTargetTable = "model.decoder.embed_tokens.weight";
 
 TransformerConfig bart_sizes(const HubFiles& files) {
   const HubConfig& hub = files.config;
+  refuse_is_causal(hub);
   TransformerConfig c = without_dropout(Architecture::encoder_decoder);
   c.source_vocab = c.target_vocab = hub.integer("vocab_size");
   c.d_model = hub.integer("d_model");
@@ -28,6 +29,10 @@ TransformerConfig bart_sizes(const HubFiles& files) {
   c.share_projection = !files.tensors.contains("lm_head.weight");
   c.projection_bias = files.tensors.contains("final_logits_bias");
   return c;
+}
+
+void refuse_is_causal(const HubConfig& config) {
+  if (config.has("is_causal")) config.refuse("is_causal", "is for encoder and decoder alike, which is not supported");
 }
 
 void add_attention(NameTable& table, const std::string& ours, const std::string& theirs,

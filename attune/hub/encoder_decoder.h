@@ -19,6 +19,9 @@ TransformerConfig bart_sizes(const HubFiles& files);
 /// The names of BART. Positions, norms of embeddings and final norms have rows, whether the model has them or not.
 NameTable bart_names(const TransformerConfig& config, const HubFiles& files);
 
+/// Refuses "is_causal", which in transformers holds for both stacks, whatever it says.
+void refuse_is_causal(const HubConfig& config);
+
 /// Adds the names of an attention's projections. `projections`: the family's, of queries, keys, values, output.
 void add_attention(NameTable& table, const std::string& ours, const std::string& theirs,
                    const std::array<const char*, 4>& projections);

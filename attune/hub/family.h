@@ -53,7 +53,6 @@ struct Family {
   std::vector<std::string> ignored;  // tensors that are no part of the model, see find_parameters()
   /// Further ones that depend on the configuration; may be null.
   std::vector<std::string> (*ignored_too)(const HubFiles& files) = nullptr;
-  std::vector<std::string> not_written = {};  // tensors that translate() knows and the classes do not have
   /// The model types whose "tie_word_embeddings" is false where config.json has none, as in transformers; that of the
   /// others is true.
   std::vector<std::string_view> untied = {};

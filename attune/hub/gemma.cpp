@@ -13,14 +13,17 @@ namespace gemma {
 constexpr const char* kGlobal = "full_attention";
 constexpr const char* kLocal = "sliding_attention";
 
-// "rope_scaling" of transformers 4 is for global layers alone.
+// "rope_scaling" and "rope_theta" of transformers 4 are for global layers alone.
 void set_gemma3_positions(TransformerConfig& c, const HubConfig& hub, int64_t head_dim) {
-  c.positions = rotary_of(hub, {.head_dim = head_dim, .layer_type = kGlobal, .base = 1e6});
+  set_rotary(c, hub, {.head_dim = head_dim, .layer_type = kGlobal, .base = 1e6});
   set_layer_attention(c, hub, [&, every = hub.integer("sliding_window_pattern", 6)](int64_t layer) {
     return every < 1 || (layer + 1) % every != 0;
   });
-  c.local_positions = hub.has("rope_parameters") ? rotary_of(hub, {.head_dim = head_dim, .layer_type = kLocal})
-                                                 : RotaryOptions{.base = hub.number("rope_local_base_freq", 10000)};
+  Json local = hub.json();
+  local.erase("rope_scaling");
+  c.local_positions = rotary_of({local, hub.where()},
+                                {.head_dim = head_dim, .layer_type = kLocal, .base_field = "rope_local_base_freq"});
+  limit_context(c);
 }
 
 // Null: no cap.
@@ -42,18 +45,17 @@ TransformerConfig translate(const HubFiles& files) {
   const int64_t head_dim = hub.integer("head_dim", 256);
   const double of_scale = hub.number("query_pre_attn_scalar", 256);
   if (!(of_scale > 0)) hub.refuse("query_pre_attn_scalar", "needs a number above 0");
-  c.attention = MultiHead{.kv_heads = hub.integer("num_key_value_heads", c.heads),
+  c.attention = MultiHead{.kv_heads = key_heads_of(c, hub, 4),
                           .head_dim = head_dim,
                           .bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none,
                           .head_norm = gemma3,
                           .soft_cap = gemma3 ? 0 : cap_of(hub, "attn_logit_softcapping", 50),
                           .scale = 1 / std::sqrt(of_scale)};
   c.logit_soft_cap = cap_of(hub, "final_logit_softcapping", gemma3 ? 0 : 30);
-  c.context_length = hub.integer("max_position_embeddings");
   if (gemma3) {
     set_gemma3_positions(c, hub, head_dim);
   } else {
-    c.positions = rotary_of(hub, {.head_dim = head_dim});
+    set_rotary(c, hub, {.head_dim = head_dim});
     set_layer_attention(c, hub, [](int64_t layer) { return layer % 2 == 0; });
   }
   c.activation = activation_of(hub, "hidden_activation", "gelu_pytorch_tanh", true);
@@ -123,8 +125,7 @@ Family gemma_family() {
           .translate = gemma::translate,
           .names = gemma::names,
           .describe = gemma::describe,
-          .ignored = {"*.rotary_emb.inv_freq"},
-          .not_written = {"lm_head.bias"}};
+          .ignored = {"*.rotary_emb.inv_freq"}};
 }
 
 }  // namespace attune

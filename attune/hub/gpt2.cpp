@@ -69,8 +69,7 @@ Family gpt2_family() {
           .translate = gpt2::translate,
           .names = gpt2::names,
           .describe = gpt2::describe,
-          .ignored = {"*.attn.bias", "*.attn.masked_bias"},  // causal masks
-          .not_written = {"lm_head.bias"}};
+          .ignored = {"*.attn.bias", "*.attn.masked_bias"}};  // causal masks
 }
 
 }  // namespace attune

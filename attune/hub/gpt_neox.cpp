@@ -14,7 +14,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.attention = MultiHead{.bias = hub.flag("attention_bias", true) ? AttentionBias::all : AttentionBias::none};
   set_rotary(c, hub,
              {.head_dim = head_dim_of(c, hub),
-              .base = hub.number("rotary_emb_base", 10000),
+              .base_field = "rotary_emb_base",
               .partial = true,
               .partial_factor = 0.25,
               .partial_field = "rotary_pct"});
@@ -71,7 +71,6 @@ Family gpt_neox_family() {
           .names = gpt_neox::names,
           .describe = gpt_neox::describe,
           .ignored = {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq"},  // causal masks
-          .not_written = {"embed_out.bias"},
           .untied = {"gpt_neox"}};
 }
 

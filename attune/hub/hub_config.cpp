@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attune/base/cut_text.h"
 #include "attune/io/json_file.h"
 
 namespace attune {
@@ -37,7 +38,7 @@ const Json& HubConfig::get(std::string_view field) const {
 
 void HubConfig::refuse(std::string_view field, std::string_view reason) const {
   const Json* found = find(field);
-  fail<ConfigError>("{}: {} = {}: {}", where_, field, found ? show(*found).substr(0, 80) : "null", reason);
+  fail<ConfigError>("{}: {} = {}: {}", where_, field, found ? cut_text(show(*found), 80) : "null", reason);
 }
 
 int64_t HubConfig::integer(std::string_view field, std::optional<int64_t> fallback) const {

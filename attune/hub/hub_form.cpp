@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
-#include "attune/base/glob.h"
 #include "attune/hub/equivalent.h"
 #include "attune/hub/families.h"
 
@@ -17,13 +17,10 @@ namespace {
 class PlannedTensors final : public TensorNames {
  public:
   PlannedTensors() = default;
-  PlannedTensors(const std::vector<std::string>& parameters, const NameTable& table, const Family& family) {
+  PlannedTensors(const std::vector<std::string>& parameters, const NameTable& table) {
     for (const std::string& parameter : parameters) {
-      const std::optional<Place> place = place_of(parameter, table);
-      if (!place) continue;  // the configurations differ there
-      for (const std::string& name : place->theirs)
-        if (std::ranges::none_of(family.not_written, [&](const auto& form) { return matches_glob(form, name); }))
-          names_.insert(name);
+      const std::optional<Place> place = place_of(parameter, table);  // none: the configurations differ there
+      if (place) names_.insert(place->theirs.begin(), place->theirs.end());
     }
   }
   bool contains(const std::string& name) const override { return names_.contains(name); }
@@ -93,7 +90,7 @@ Candidate candidate_of(const Family& family, const HubClass& hub_class, const Tr
           .config = hub, .tensors = tensors, .architecture = hub_class.architecture, .class_name = hub_class.name};
     };
     const PlannedTensors none;
-    const PlannedTensors planned(parameters, family.names(full, files_with(none)), family);
+    const PlannedTensors planned(parameters, family.names(full, files_with(none)));
     TransformerConfig model = family.translate(files_with(planned));
     model.validate();
     for (FieldDifference& difference : differences(config, model)) {
@@ -118,7 +115,7 @@ std::string reason_of(const Candidate& candidate) {
   for (size_t i = 0; i < std::min(candidate.missing.size(), kMostShown); ++i) {
     const auto& [field, ours, theirs] = candidate.missing[i];
     const auto shown = [](const Json& value) {
-      return show(value.is_object() && value.contains("kind") ? value["kind"] : value).substr(0, 80);
+      return cut_text(show(value.is_object() && value.contains("kind") ? value["kind"] : value), 80);
     };
     text += (i > 0 ? "; " : "") + field + " = " + shown(ours) + ", needs " + shown(theirs);
   }

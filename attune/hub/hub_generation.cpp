@@ -47,7 +47,7 @@ void set_lengths(GenerationConfig& g, const HubConfig& hub) {
   g.max_length = std::clamp<int64_t>(longest, 1, most);
   g.max_length_ratio = 0;
   const int64_t least = hub.has("min_new_tokens") ? hub.integer("min_new_tokens") : hub.integer("min_length", 0) - 1;
-  g.min_length = std::clamp<int64_t>(least, 0, g.max_length - 1);
+  g.min_length = std::clamp<int64_t>(least, 0, g.max_length);
 }
 
 // "bad_words_ids" is a list of phrases; a phrase that is an end is left out, as by transformers
@@ -65,6 +65,14 @@ void add_bad_words(Config& g, const HubConfig& hub) {
   }
 }
 
+// Of config.json, and of a file that was made of it, the flag that the first folders of BART have goes first, as in
+// transformers.
+int64_t forced_first_of(const HubConfig& hub, const HubConfig& config) {
+  const bool of_config = hub.where() == config.where() || hub.flag("_from_model_config", false);
+  const bool is_bos = of_config && hub.flag("force_bos_token_to_be_generated", false);
+  return token_of(hub, is_bos ? "bos_token_id" : "forced_bos_token_id");
+}
+
 void set_tokens(GenerationConfig& g, const HubConfig& hub, const HubConfig& config) {
   const auto either = [&](std::string_view field) -> const HubConfig& { return hub.has(field) ? hub : config; };
   g.special_tokens = true;
@@ -73,7 +81,7 @@ void set_tokens(GenerationConfig& g, const HubConfig& hub, const HubConfig& conf
   if (g.start_token < 0) hub.refuse("decoder_start_token_id", "the decoder needs a token to begin with");
   g.eos_tokens = either("eos_token_id").integers("eos_token_id");
   if (g.eos_tokens.empty()) hub.refuse("eos_token_id", "outputs need a token that ends them");
-  g.forced_first_token = token_of(hub, "forced_bos_token_id");
+  g.forced_first_token = forced_first_of(hub, config);
   g.forced_last_token = token_of(hub, "forced_eos_token_id");
   g.suppressed_tokens = hub.integers("suppress_tokens");
   g.suppressed_at_begin = hub.integers("begin_suppress_tokens");
@@ -137,7 +145,7 @@ void read(SamplingConfig& s, const HubConfig& hub, const HubConfig& config) {
   s.eos_tokens = (hub.has("eos_token_id") ? hub : config).integers("eos_token_id");
   s.suppressed_tokens = hub.integers("suppress_tokens");
   s.suppressed_at_begin = hub.integers("begin_suppress_tokens");
-  s.forced_first_token = token_of(hub, "forced_bos_token_id");
+  s.forced_first_token = forced_first_of(hub, config);
   s.forced_last_token = token_of(hub, "forced_eos_token_id");
   add_bad_words(s, hub);
 }

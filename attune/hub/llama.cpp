@@ -54,6 +54,13 @@ FeedForwardKind llama_feed_forward(const HubConfig& hub, int64_t layers) {
   return experts;
 }
 
+// How many heads the keys have where config.json does not say it.
+int64_t default_key_heads(const std::string& type, int64_t heads) {
+  if (type == "mistral" || type == "mixtral") return 8;
+  if (type == "qwen2" || type == "qwen3") return 32;
+  return type == "qwen3_moe" ? 4 : heads;
+}
+
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
   const std::string type = hub.text("model_type");
@@ -61,8 +68,8 @@ TransformerConfig translate(const HubFiles& files) {
   set_sizes(c, hub);
   c.norm_form = NormForm::rms;
   c.norm_epsilon = hub.number("rms_norm_eps", type == "mixtral" ? 1e-5 : 1e-6);
-  MultiHead attention = {.kv_heads = hub.integer("num_key_value_heads", c.heads), .bias = bias_of(hub)};
-  attention.head_dim = head_dim_of(c, hub);
+  MultiHead attention = {.kv_heads = key_heads_of(c, hub, default_key_heads(type, c.heads)), .bias = bias_of(hub)};
+  attention.head_dim = type == "qwen3" ? hub.integer("head_dim", 128) : head_dim_of(c, hub);
   attention.head_norm = type == "qwen3" || type == "qwen3_moe";
   if (has_window_everywhere(hub, type)) attention.pattern = SlidingWindow{.size = hub.integer("sliding_window", 4096)};
   c.attention = attention;
@@ -167,7 +174,6 @@ Family llama_family() {
           .names = llama::names,
           .describe = llama::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
-          .not_written = {"lm_head.bias"},
           .untied = {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"}};
 }
 

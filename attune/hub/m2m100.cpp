@@ -16,6 +16,7 @@ TransformerConfig translate(const HubFiles& files) {
   const int64_t pad = files.config.integer("pad_token_id", 1);
   c.positions =
       SinusoidalPositions{.order = SinusoidOrder::halves, .full_range = true, .first = pad + 1, .padding_token = pad};
+  c.projection_bias = false;
   c.activation = activation_of(files.config, "activation_function", "relu");
   c.scale_embeddings = files.config.flag("scale_embedding", true);
   return c;
@@ -38,8 +39,7 @@ Family m2m100_family() {
           .translate = m2m100::translate,
           .names = bart_names,
           .describe = m2m100::describe,
-          .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weights"},
-          .not_written = {"final_logits_bias"}};
+          .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weights"}};
 }
 
 }  // namespace attune

@@ -11,12 +11,13 @@ namespace modernbert {
 
 void set_attention(TransformerConfig& c, const HubConfig& hub) {
   c.attention = MultiHead{.bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none};
-  c.positions = rotary_of(hub, {.layer_type = "full_attention", .base = hub.number("global_rope_theta", 160000)});
+  c.positions = rotary_of(
+      hub, {.layer_type = "full_attention", .base_field = "global_rope_theta", .base = 160000, .any_length = true});
   const int64_t every = hub.integer("global_attn_every_n_layers", 3);
   if (every < 1) hub.refuse("global_attn_every_n_layers", "needs at least 1");
   set_layer_attention(c, hub, [&](int64_t layer) { return layer % every != 0; });
   c.local_positions =
-      rotary_of(hub, {.layer_type = "sliding_attention", .base = hub.number("local_rope_theta", 10000)});
+      rotary_of(hub, {.layer_type = "sliding_attention", .base_field = "local_rope_theta", .any_length = true});
   // As many keys before a query as after it, and the query's own.
   if (!c.layer_attention.empty()) c.local_window = hub.integer("local_attention", 128) / 2 + 1;
 }

@@ -72,8 +72,7 @@ Family opt_family() {
           .translate = opt::translate,
           .names = opt::names,
           .describe = opt::describe,
-          .ignored = {},
-          .not_written = {"lm_head.bias"}};
+          .ignored = {}};
 }
 
 }  // namespace attune

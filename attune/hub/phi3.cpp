@@ -13,12 +13,12 @@ TransformerConfig translate(const HubFiles& files) {
   set_sizes(c, hub);
   c.norm_form = NormForm::rms;
   c.norm_epsilon = hub.number("rms_norm_eps", 1e-5);
-  MultiHead attention = {.kv_heads = hub.integer("num_key_value_heads", c.heads),
+  MultiHead attention = {.kv_heads = key_heads_of(c, hub, c.heads),
                          .head_dim = head_dim_of(c, hub),
                          .bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none};
   if (hub.has("sliding_window")) attention.pattern = SlidingWindow{.size = hub.integer("sliding_window")};
   c.attention = attention;
-  set_rotary(c, hub, {.head_dim = attention.head_dim, .partial = true});
+  set_rotary(c, hub, {.head_dim = attention.head_dim, .original_length = 4096, .partial = true});
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = false;
   return c;
@@ -68,7 +68,6 @@ Family phi3_family() {
           .names = phi3::names,
           .describe = phi3::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
-          .not_written = {"lm_head.bias"},
           .untied = {"phi3"}};
 }
 

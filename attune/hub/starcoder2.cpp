@@ -64,8 +64,7 @@ Family starcoder2_family() {
           .translate = starcoder2::translate,
           .names = starcoder2::names,
           .describe = starcoder2::describe,
-          .ignored = {"*.rotary_emb.inv_freq"},
-          .not_written = {"lm_head.bias"}};
+          .ignored = {"*.rotary_emb.inv_freq"}};
 }
 
 }  // namespace attune

@@ -40,6 +40,7 @@ RelativeBiasPositions positions_of(const HubConfig& hub) {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
+  refuse_is_causal(hub);
   TransformerConfig c = without_dropout(Architecture::encoder_decoder);
   c.source_vocab = c.target_vocab = hub.integer("vocab_size");
   c.d_model = hub.integer("d_model");

@@ -47,17 +47,19 @@ std::string scaling_name(const HubConfig& table) {
   return name == "su" || (name == "yarn" && table.has("short_factor")) ? "longrope" : name;
 }
 
-// The length that was trained with. A field beside the table goes before one in it, as in transformers.
-int64_t original_length(const HubConfig& config, const HubConfig& table) {
+// The length that was trained with. A field beside the table goes before one in it, and so does its default in the
+// families that have one, as in transformers.
+int64_t original_length(const HubConfig& config, const HubConfig& table, const RotaryFields& fields) {
   constexpr std::string_view kField = "original_max_position_embeddings";
   if (config.has(kField)) return config.integer(kField);
+  if (fields.original_length) return *fields.original_length;
   return table.has(kField) ? table.integer(kField) : config.integer("max_position_embeddings");
 }
 
 // "factor", or how many times longer than the trained length texts may be.
-double factor_of(const HubConfig& config, const HubConfig& table) {
+double factor_of(const HubConfig& config, const HubConfig& table, const RotaryFields& fields) {
   if (table.has("factor")) return table.number("factor");
-  const int64_t original = original_length(config, table);
+  const int64_t original = original_length(config, table, fields);
   return static_cast<double>(config.integer("max_position_embeddings")) /
          static_cast<double>(std::max<int64_t>(original, 1));
 }
@@ -71,8 +73,11 @@ double yarn_magnitude(const HubConfig& table, double factor) {
   return magnitude(scale) / magnitude(of_all);
 }
 
-void set_scaling(RotaryOptions& rotary, const HubConfig& config, const HubConfig& table) {
+void set_scaling(RotaryOptions& rotary, const HubConfig& config, const HubConfig& table, const RotaryFields& fields) {
   const std::string name = scaling_name(table);
+  const char* const field = table.has("rope_type") ? "rope_type" : "type";
+  if (fields.any_length && (name == "dynamic" || name == "longrope"))
+    table.refuse(field, "is not supported in this family: the angles depend on the length of the text");
   if (name == "default" || name == "dynamic") return;
   if (name == "linear") {
     rotary.scaling = RotaryScaling::linear;
@@ -80,27 +85,27 @@ void set_scaling(RotaryOptions& rotary, const HubConfig& config, const HubConfig
   } else if (name == "llama3") {
     rotary.scaling = RotaryScaling::llama3;
     rotary.factor = table.number("factor");
-    rotary.original_length = original_length(config, table);
+    rotary.original_length = original_length(config, table, fields);
     rotary.beta_slow = table.number("low_freq_factor");
     rotary.beta_fast = table.number("high_freq_factor");
   } else if (name == "yarn") {
     rotary.scaling = RotaryScaling::yarn;
-    rotary.factor = factor_of(config, table);
+    rotary.factor = factor_of(config, table, fields);
     rotary.ramp = table.flag("truncate", true) ? RotaryRamp::pairs : RotaryRamp::exact_pairs;
-    rotary.original_length = original_length(config, table);
+    rotary.original_length = original_length(config, table, fields);
     rotary.beta_fast = table.number("beta_fast", 32);
     rotary.beta_slow = table.number("beta_slow", 1);
     rotary.magnitude = yarn_magnitude(table, rotary.factor);
   } else if (name == "longrope") {
     rotary.scaling = RotaryScaling::longrope;
-    rotary.factor = std::max(1.0, factor_of(config, table));
-    rotary.original_length = original_length(config, table);
+    rotary.factor = std::max(1.0, factor_of(config, table, fields));
+    rotary.original_length = original_length(config, table, fields);
     rotary.magnitude = table.number("attention_factor", 0);
     rotary.pair_factors = table.numbers("short_factor");
     if (rotary.pair_factors.empty())
       table.refuse("short_factor", "longrope needs the factors of texts of the trained length");
   } else {
-    table.refuse(table.has("rope_type") ? "rope_type" : "type", "is not supported");
+    table.refuse(field, "is not supported");
   }
 }
 
@@ -116,21 +121,24 @@ LabelScores label_scores_of(const HubConfig& hub, size_t labels) {
 }  // namespace
 
 HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type) {
-  const HubConfig older = config.table("rope_scaling");
-  const bool by_layer = !layer_type.empty() && config.has("rope_parameters");
-  const HubConfig table = by_layer || older.json().empty() ? config.table("rope_parameters") : older;
-  return !layer_type.empty() && table.has(layer_type) ? table.table(layer_type) : table;
+  const HubConfig older = config.table("rope_scaling"), newer = config.table("rope_parameters");
+  if (layer_type.empty()) return older.json().empty() ? newer : older;
+  const HubConfig own = newer.table(layer_type);
+  if (own.json().empty()) return older;
+  Json both = own.json();
+  both.update(older.json());
+  return {both, own.where()};
 }
 
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
   const HubConfig table = rotary_table_of(config, fields.layer_type);
   RotaryOptions rotary;
-  rotary.base = table.number("rope_theta", config.number("rope_theta", fields.base));
-  set_scaling(rotary, config, table);
+  rotary.base = table.number("rope_theta", config.number(fields.base_field, fields.base));
+  set_scaling(rotary, config, table, fields);
   if (!fields.partial) return rotary;
-  const std::string_view field =
-      table.has(kPartialFactor) || config.has(kPartialFactor) ? kPartialFactor : fields.partial_field;
-  const HubConfig& holder = table.has(field) ? table : config;
+  const bool in_table = table.has(kPartialFactor);
+  const std::string_view field = in_table ? kPartialFactor : fields.partial_field;
+  const HubConfig& holder = in_table ? table : config;
   const double share = holder.number(field, fields.partial_factor);
   if (!(share > 0 && share <= 1)) holder.refuse(field, "needs a number above 0, at most 1");
   if (share < 1) rotary.dimensions = static_cast<int64_t>(static_cast<double>(fields.head_dim) * share);
@@ -145,8 +153,15 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields) {
   c.positions = rotary_of(config, fields);
   c.context_length = config.integer("max_position_embeddings", fields.context_length);
-  const HubConfig table = rotary_table_of(config, fields.layer_type);
-  if (scaling_name(table) == "longrope") c.context_length = std::min(c.context_length, original_length(config, table));
+  limit_context(c);
+}
+
+void limit_context(TransformerConfig& c) {
+  for (const PositionKind* const positions : {&c.positions, &c.local_positions}) {
+    const auto* const rotary = std::get_if<RotaryOptions>(positions);
+    if (rotary && rotary->scaling == RotaryScaling::longrope)
+      c.context_length = std::min(c.context_length, rotary->original_length);
+  }
 }
 
 TransformerConfig without_dropout(Architecture architecture) {
@@ -159,9 +174,10 @@ TransformerConfig without_dropout(Architecture architecture) {
 
 TransformerConfig language_model(const HubFiles& files, std::string_view head) {
   TransformerConfig c = without_dropout(Architecture::decoder_lm);
+  files.config.require("is_causal", true);
   c.vocab = files.config.integer("vocab_size");
   c.share_projection = !files.tensors.contains(std::string(head) + ".weight");
-  c.projection_bias = files.tensors.contains(std::string(head) + ".bias");
+  c.projection_bias = false;
   return c;
 }
 
@@ -172,6 +188,11 @@ void set_sizes(TransformerConfig& c, const HubConfig& config) {
   c.d_ff = config.integer("intermediate_size");
 }
 
+int64_t key_heads_of(const TransformerConfig& c, const HubConfig& config, int64_t fallback) {
+  constexpr std::string_view kField = "num_key_value_heads";
+  return config.is_null(kField) ? c.heads : config.integer(kField, fallback);
+}
+
 int64_t head_dim_of(const TransformerConfig& c, const HubConfig& config) {
   if (c.heads < 1) config.refuse("num_attention_heads", "needs at least 1");
   return config.integer("head_dim", c.d_model / c.heads);
@@ -179,6 +200,7 @@ int64_t head_dim_of(const TransformerConfig& c, const HubConfig& config) {
 
 TransformerConfig encoder_model(const HubFiles& files) {
   const HubConfig& hub = files.config;
+  hub.require("is_causal", false);
   TransformerConfig c = without_dropout(files.architecture);
   c.vocab = hub.integer("vocab_size");
   if (files.architecture != Architecture::encoder_classifier) return c;

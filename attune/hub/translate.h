@@ -17,11 +17,14 @@ constexpr int64_t kMostHubLayers = 4096;
 TransformerConfig without_dropout(Architecture architecture);
 
 /// The same for a language model with a vocabulary of "vocab_size". Its projection is the embedding where the files
-/// have no tensor "HEAD.weight", whatever config.json says, and has a bias where they have "HEAD.bias".
+/// have no tensor "HEAD.weight", whatever config.json says. No class has a bias there.
 TransformerConfig language_model(const HubFiles& files, std::string_view head);
 
 /// Sets the sizes that config.json calls hidden_size, num_attention_heads, num_hidden_layers and intermediate_size.
 void set_sizes(TransformerConfig& c, const HubConfig& config);
+
+/// "num_key_value_heads"; all heads where it is null, `fallback` where it is missing.
+int64_t key_heads_of(const TransformerConfig& c, const HubConfig& config, int64_t fallback);
 
 /// "head_dim", or d_model / heads.
 int64_t head_dim_of(const TransformerConfig& c, const HubConfig& config);
@@ -62,15 +65,18 @@ struct RotaryFields {
   int64_t head_dim = 0;
   std::optional<int64_t> context_length = {};  // where config.json has none; else it has to have one
   std::string_view layer_type = "";
-  double base = 10000;        // where config.json has none
+  std::string_view base_field = "rope_theta";   // what the family calls the base beside the table
+  double base = 10000;                          // where config.json has none
+  std::optional<int64_t> original_length = {};  // where config.json has none beside the table; else the table's
+  bool any_length = false;                      // refuses what gives other angles to texts of other lengths
   bool partial = false;       // whether a share of a head is rotated: transformers asks for it in a few families alone
   double partial_factor = 1;  // this share, where config.json has none
-  std::string_view partial_field = "partial_rotary_factor";  // what the family called it before transformers 5
+  std::string_view partial_field = "partial_rotary_factor";  // what the family calls it beside the table
 };
 
 /// The object with the fields of the positions: "rope_parameters" (transformers 5), or "rope_scaling" (before), which
-/// goes first where there are both. Where "rope_parameters" has an object for each type of layer, that of `layer_type`.
-/// "rope_theta" may be beside it.
+/// goes first where there are both. With a `layer_type` the object of "rope_parameters" for these layers, whose fields
+/// those of "rope_scaling" replace. "rope_theta" may be beside it.
 HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type = "");
 
 /// The rotary positions of that object.
@@ -80,6 +86,8 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 /// length, and longer texts are not read. `longrope` has other factors for texts that are longer than the trained
 /// length: context_length is that length.
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
+/// Ends context_length where the positions of any layers, with `longrope`, have other factors.
+void limit_context(TransformerConfig& c);
 
 /// The first of these tensors that the files have, else the first one: files of different ages have a shared tensor
 /// under one or several of its names.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
@@ -42,7 +43,7 @@ TextPooling mode_of(const Json& name, const fs::path& path) {
   for (const auto& [mode, pooling] : kModes)
     if (name == mode) return pooling;
   fail<ConfigError>("{}: pooling_mode is {}, needs cls, max, mean, mean_sqrt_len_tokens or lasttoken", path.string(),
-                    show(name).substr(0, 80));
+                    cut_text(show(name), 80));
 }
 
 std::vector<TextPooling> poolings_of(const Json& config, const fs::path& path) {
@@ -75,7 +76,7 @@ void read_transformer(const fs::path& folder, EmbeddingSettings& settings) {
   const Json most = config.value("max_seq_length", Json());
   if (!most.is_null()) {
     if (!most.is_number_integer() || most.get<int64_t>() < 1)
-      fail<ConfigError>("{}: max_seq_length is {}, needs a number from 1", path.string(), show(most).substr(0, 80));
+      fail<ConfigError>("{}: max_seq_length is {}, needs a number from 1", path.string(), cut_text(show(most), 80));
     settings.max_tokens = most.get<int64_t>();
   }
   settings.lowercase = config.value("do_lower_case", Json()) == true;
@@ -97,7 +98,7 @@ void read_prompts(const fs::path& folder, EmbeddingSettings& settings) {
   if (name.is_null()) return;
   if (!name.is_string() || !settings.prompts.contains(name.get<std::string>()))
     fail<ConfigError>("{}: default_prompt_name is {}, needs the name of a prompt", path.string(),
-                      show(name).substr(0, 80));
+                      cut_text(show(name), 80));
   settings.prompt_name = name.get<std::string>();
 }
 
@@ -108,7 +109,7 @@ int64_t most_tokens_of_tokenizer(const fs::path& folder) {
   const Json most = read_if_there(path).value("model_max_length", Json());
   if (most.is_null()) return EmbeddingSettings{}.max_tokens;
   if (!most.is_number() || most.get<double>() < 1)
-    fail<ConfigError>("{}: model_max_length is {}, needs a number from 1", path.string(), show(most).substr(0, 80));
+    fail<ConfigError>("{}: model_max_length is {}, needs a number from 1", path.string(), cut_text(show(most), 80));
   const auto number = most.get<double>();
   return number < kNoLimit ? static_cast<int64_t>(number) : EmbeddingSettings{}.max_tokens;
 }

@@ -32,7 +32,7 @@ void GenerationConfig::validate() const {
   if (beam_size % beam_groups != 0)
     fail<ConfigError>("beam_groups = {}: has to divide beam_size = {}", beam_groups, beam_size);
   check_range<double>("diversity_penalty", diversity_penalty, 0, 100);
-  check_range<int64_t>("min_length", min_length, 0, max_length - 1);
+  check_range<int64_t>("min_length", min_length, 0, max_length);
   check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, 64);
   if (!(repetition_penalty > 0 && repetition_penalty <= 100))
     fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);
@@ -55,7 +55,8 @@ void GenerationConfig::limit_length(int64_t most) {
 int64_t GenerationConfig::longest_output(int64_t source_tokens) const {
   if (max_length_ratio <= 0) return max_length;
   const double limit = max_length_ratio * static_cast<double>(source_tokens) + static_cast<double>(max_length_offset);
-  return std::max<int64_t>(min_length + 1, static_cast<int64_t>(std::min(limit, static_cast<double>(max_length))));
+  return std::max(std::min(min_length + 1, max_length),
+                  static_cast<int64_t>(std::min(limit, static_cast<double>(max_length))));
 }
 
 double GenerationConfig::length_divisor(int64_t tokens) const {

@@ -86,7 +86,8 @@ struct GenerationConfig {
   void limit_length(int64_t most);
   /// Throws ConfigError naming the field and the value.
   void validate() const;
-  /// The most tokens, eos included, of an output for a source of so many tokens; more than min_length.
+  /// The most tokens, eos included, of an output for a source of so many tokens; more than min_length, unless that is
+  /// max_length: then no output ends by itself.
   int64_t longest_output(int64_t source_tokens) const;
   /// The divisor of the log probability of an output of so many tokens, eos included.
   double length_divisor(int64_t tokens) const;

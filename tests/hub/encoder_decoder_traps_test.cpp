@@ -287,6 +287,29 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
   EXPECT_EQ(g.early_stopping, EarlyStopping::first);
 }
 
+// transformers leaves the end out as long as an output is too short, which may be always.
+TEST(EncoderDecoderTraps, TheLeastLengthMayBeTheMost) {
+  const Copy copy("t5");
+  write_generation(copy,
+                   {{"decoder_start_token_id", 0}, {"eos_token_id", 1}, {"min_new_tokens", 9}, {"max_new_tokens", 5}});
+  EXPECT_EQ(copy.generation().min_length, 5);
+  EXPECT_EQ(copy.generation().max_length, 5);
+}
+
+TEST(EncoderDecoderTraps, TheFirstFoldersOfBartForceTheirBosByAFlag) {
+  const Copy old("bart", [](Json& c) { c["force_bos_token_to_be_generated"] = true; });
+  EXPECT_EQ(old.generation().forced_first_token, -1) << "generation_config.json counts";
+  Json settings = read_json_file(old.path() / "generation_config.json");
+  settings["force_bos_token_to_be_generated"] = true;
+  write_generation(old, settings);
+  EXPECT_EQ(old.generation().forced_first_token, 0);
+  settings.erase("_from_model_config");
+  write_generation(old, settings);
+  EXPECT_EQ(old.generation().forced_first_token, -1);
+  std::filesystem::remove(old.path() / "generation_config.json");
+  EXPECT_EQ(old.generation().forced_first_token, 0);
+}
+
 TEST(EncoderDecoderTraps, WithoutGenerationConfigTheConfigSaysIt) {
   const Copy copy("marian", [](Json& c) {
     c["bad_words_ids"] = Json::parse("[[2]]");

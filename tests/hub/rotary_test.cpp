@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 #include "tests/hub/hub_model.h"
 #include "tests/support/errors.h"
@@ -13,6 +14,19 @@ namespace attune {
 namespace {
 
 using testing::HasSubstr;
+
+// A model of the family that config.json names, of 2 layers and 2 heads, with these fields too.
+TransformerConfig small_rotary_model(const char* fields, Architecture architecture = Architecture::decoder_lm) {
+  Json json = {{"vocab_size", 64},         {"hidden_size", 64},
+               {"num_attention_heads", 2}, {"head_dim", 8},
+               {"num_hidden_layers", 2},   {"num_key_value_heads", 2},
+               {"intermediate_size", 8},   {"max_position_embeddings", 8192}};
+  json.update(Json::parse(fields));
+  const HubConfig config(json, "config.json");
+  const HubTensors tensors(source_dir() / "tests/hub/models/gpt2", "");
+  return family_of(config).translate(
+      {.config = config, .tensors = tensors, .architecture = architecture, .class_name = ""});
+}
 
 TEST(HubRotary, RotaryPositionsInTheNotationOfTransformers4) {
   const RotaryOptions linear =
@@ -120,8 +134,60 @@ TEST(HubRotary, OfBothFieldsTheOlderOneGoesFirst) {
   EXPECT_EQ(rotary_of(both, {}).base, 10000);
   const HubConfig by_layer = config_of(R"({"rope_scaling": {"rope_type": "linear", "factor": 4},
       "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e6}}})");
-  EXPECT_EQ(rotary_of(by_layer, {.layer_type = "full_attention"}), RotaryOptions{.base = 1e6});
+  EXPECT_EQ(rotary_of(by_layer, {.layer_type = "full_attention"}),
+            (RotaryOptions{.base = 1e6, .scaling = RotaryScaling::linear, .factor = 4}))
+      << "its fields replace those of the layers";
   EXPECT_EQ(rotary_of(config_of(R"({"rope_scaling": {}, "rope_parameters": {"rope_theta": 7}})"), {}).base, 7);
+}
+
+TEST(HubRotary, LongropeEndsTheContextOfGemmaToo) {
+  EXPECT_EQ(small_rotary_model(R"({"model_type": "gemma2", "original_max_position_embeddings": 64,
+      "rope_scaling": {"rope_type": "longrope", "short_factor": [1, 2, 3, 4]}})")
+                .context_length,
+            64);
+  for (const char* layers : {"full_attention", "sliding_attention"}) {
+    const Json longrope = {
+        {"rope_type", "longrope"}, {"short_factor", {1, 2, 3, 4}}, {"original_max_position_embeddings", 64}};
+    const Json fields = {{"model_type", "gemma3_text"}, {"rope_parameters", {{layers, longrope}}}};
+    EXPECT_EQ(small_rotary_model(fields.dump().c_str()).context_length, 64) << layers;
+  }
+}
+
+TEST(HubRotary, ModernBertHasNoAnglesThatDependOnTheLength) {
+  for (const char* type : {"dynamic", "longrope"}) {
+    const Json fields = {{"model_type", "modernbert"}, {"rope_scaling", {{"rope_type", type}, {"factor", 2}}}};
+    EXPECT_THAT(message_of<ConfigError>([&] { small_rotary_model(fields.dump().c_str(), Architecture::encoder); }),
+                HasSubstr(std::string("rope_type = \"") + type + "\": is not supported in this family"));
+  }
+}
+
+TEST(HubRotary, GptNeoxHasNamesOfItsOwn) {
+  const TransformerConfig c = small_rotary_model(R"({"model_type": "gpt_neox", "rope_theta": 5, "rotary_emb_base": 7,
+      "partial_rotary_factor": 0.5, "rotary_pct": 0.25})");
+  EXPECT_EQ(std::get<RotaryOptions>(c.positions), (RotaryOptions{.base = 7, .dimensions = 2}));
+}
+
+TEST(HubRotary, TheBaseOfLocalLayersIsNeverThatOfGlobalOnes) {
+  Json fields = Json::parse(R"({"model_type": "gemma3_text", "rope_theta": 1e6, "rope_local_base_freq": 20000,
+      "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8},
+                          "sliding_attention": {"rope_type": "default"}}})");
+  const auto model = [&] { return small_rotary_model(fields.dump().c_str()); };
+  EXPECT_EQ(std::get<RotaryOptions>(model().positions),
+            (RotaryOptions{.base = 1e6, .scaling = RotaryScaling::linear, .factor = 8}));
+  EXPECT_EQ(std::get<RotaryOptions>(model().local_positions), RotaryOptions{.base = 20000});
+  fields.erase("rope_local_base_freq");
+  EXPECT_EQ(std::get<RotaryOptions>(model().local_positions), RotaryOptions{.base = 10000});
+  // Beside "rope_parameters" the older field changes the global layers alone.
+  fields["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2}};
+  EXPECT_EQ(std::get<RotaryOptions>(model().positions).factor, 2);
+  EXPECT_EQ(std::get<RotaryOptions>(model().local_positions), RotaryOptions{.base = 10000});
+}
+
+TEST(HubRotary, TheTrainedLengthOfPhi3IsNotReadInTheTable) {
+  const TransformerConfig c = small_rotary_model(R"({"model_type": "phi3", "rope_scaling": {"rope_type": "longrope",
+      "short_factor": [1, 2, 3, 4], "original_max_position_embeddings": 64}})");
+  EXPECT_EQ(c.context_length, 4096);
+  EXPECT_EQ(std::get<RotaryOptions>(c.positions).factor, 2);
 }
 
 TEST(HubRotary, Phi3CalledLongropeYarn) {

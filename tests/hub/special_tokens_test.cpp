@@ -100,6 +100,22 @@ TEST(HubSpecialTokens, MaxLengthCountsThePrompt) {
   EXPECT_EQ(generated(twelve, {.sampling = sampling}), 20u);
 }
 
+TEST(HubSpecialTokens, TheSecondTextHasItsTypeUnlessTheModelIsGivenNone) {
+  const WordFolder bert("bert-classifier");
+  Json tokenizer = read_json_file(bert.path() / "tokenizer.json");
+  tokenizer["post_processor"]["pair"].back()["Sequence"]["type_id"] = 1;
+  write_json_file(bert.path() / "tokenizer.json", tokenizer);
+  const auto types = [&] { return load_tokenizer(bert.path())->encode_pair("w5", "w6").type_ids; };
+  EXPECT_THAT(types(), ElementsAre(0, 0, 1));
+  Json config = read_json_file(bert.path() / "tokenizer_config.json");
+  config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
+  write_json_file(bert.path() / "tokenizer_config.json", config);
+  EXPECT_THAT(types(), ElementsAre(0, 0, 1));
+  config["model_input_names"] = {"input_ids", "attention_mask"};
+  write_json_file(bert.path() / "tokenizer_config.json", config);
+  EXPECT_THAT(types(), ElementsAre(0, 0, 0));
+}
+
 TEST(HubSpecialTokens, ATokenThatTheModelDoesNotHaveIsNamedWhereATextHasIt) {
   const WordFolder lm("gpt2");
   const TextGenerator generator = TextGenerator::load(lm.path());

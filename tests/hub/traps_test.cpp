@@ -69,7 +69,7 @@ TEST(HubTraps, ATiedMatrixIsReadUnderTheProjectionsName) {
                                                                           {"t5", "shared.weight"}}) {
     ChangedFolder model(name);
     const std::vector<float> expected = outputs(model.open());
-    model.rename([&](const std::string& tensor) { return tensor == embedding ? "lm_head.weight" : tensor; });
+    model.rename([&own = embedding](const std::string& tensor) { return tensor == own ? "lm_head.weight" : tensor; });
     EXPECT_EQ(outputs(model.open()), expected) << name;
     EXPECT_TRUE(model.open().config().share_projection) << name;
     model.config["tie_word_embeddings"] = false;
@@ -82,7 +82,7 @@ TEST(HubTraps, WhetherMatricesAreTiedByDefaultDependsOnTheModelType) {
            {"gpt2", "transformer.wte.weight"}, {"starcoder2", "model.embed_tokens.weight"}, {"t5", "shared.weight"}}) {
     ChangedFolder model(name);
     const std::vector<float> expected = outputs(model.open());
-    model.rename([&](const std::string& tensor) { return tensor == embedding ? "lm_head.weight" : tensor; });
+    model.rename([&own = embedding](const std::string& tensor) { return tensor == own ? "lm_head.weight" : tensor; });
     model.config.erase("tie_word_embeddings");
     EXPECT_EQ(outputs(model.open()), expected) << name;
     EXPECT_TRUE(model.open().config().share_projection) << name;
@@ -124,6 +124,16 @@ TEST(HubTraps, AnUnknownTensorIsRefused) {
   ChangedFolder gpt2("gpt2");
   gpt2.tensors["transformer.h.0.attn.c_gate.weight"] = Tensor::zeros({4});
   EXPECT_THAT(gpt2.refusal(), HasSubstr("tensor \"transformer.h.0.attn.c_gate.weight\" is unknown to the model"));
+}
+
+// transformers adds none.
+TEST(HubTraps, ABiasOfLogitsThatNoClassHasIsRefused) {
+  ChangedFolder gpt2("gpt2");
+  gpt2.tensors["lm_head.bias"] = Tensor::full({400}, 1);
+  EXPECT_THAT(gpt2.refusal(), HasSubstr("tensor \"lm_head.bias\" is unknown to the model"));
+  ChangedFolder m2m100("m2m100");
+  m2m100.tensors["final_logits_bias"] = Tensor::full({1, 64}, 1);
+  EXPECT_THAT(m2m100.refusal(), HasSubstr("tensor \"final_logits_bias\" is unknown to the model"));
 }
 
 TEST(HubTraps, AMissingTensorAndAnotherShapeAreRefused) {
@@ -226,6 +236,38 @@ TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
   EXPECT_THAT(refusal("n_layer", 1000), HasSubstr("numbers, but config.json"));
 }
 
+TEST(HubTraps, MasksOfTheOtherDirectionAreRefused) {
+  const auto refusal = [](const char* name, bool causal) -> std::string {
+    ChangedFolder model(name);
+    model.config["is_causal"] = causal;
+    try {
+      model.open();
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("gpt2", true), "");
+  EXPECT_THAT(refusal("gpt2", false), HasSubstr("is_causal = false: is not supported, needs true"));
+  EXPECT_EQ(refusal("bert-classifier", false), "");
+  EXPECT_THAT(refusal("bert-classifier", true), HasSubstr("is_causal = true: is not supported, needs false"));
+  for (const char* name : {"bart", "t5"})
+    for (const bool causal : {false, true})
+      EXPECT_THAT(refusal(name, causal), HasSubstr(": is for encoder and decoder alike")) << name;
+}
+
+TEST(HubTraps, NullIsFalseWhereDeepSeekSaysNothingElse) {
+  ChangedFolder deepseek("deepseek-v3-experts");
+  for (const char* field : {"rope_interleave", "norm_topk_prob"}) deepseek.config.erase(field);
+  const auto pairing = [&] { return std::get<RotaryOptions>(deepseek.open().config().positions).pairing; };
+  const auto normalised = [&] { return std::get<Experts>(deepseek.open().config().feed_forward).normalised_weights; };
+  EXPECT_EQ(pairing(), RotaryPairing::interleaved);
+  EXPECT_TRUE(normalised());
+  for (const char* field : {"rope_interleave", "norm_topk_prob"}) deepseek.config[field] = nullptr;
+  EXPECT_EQ(pairing(), RotaryPairing::half);
+  EXPECT_FALSE(normalised());
+}
+
 TEST(HubTraps, GeluHasOlderNames) {
   ChangedFolder gpt2("gpt2");
   gpt2.config["activation_function"] = "gelu_python";
@@ -261,6 +303,22 @@ TEST(HubTraps, AMissingFieldHasItsDefaultAndNullHasNone) {
   const Json mixtral = {{"model_type", "mixtral"}, {"num_experts_per_tok", 2}};
   EXPECT_EQ(translated(mixtral).norm_epsilon, 1e-5);
   EXPECT_EQ(std::get<RotaryOptions>(translated(mixtral).positions).base, 1e6);
+  for (const auto& [type, heads] : std::map<std::string, int64_t>{{"llama", 2},
+                                                                  {"mistral", 8},
+                                                                  {"mixtral", 8},
+                                                                  {"qwen2", 32},
+                                                                  {"qwen3", 32},
+                                                                  {"qwen3_moe", 4},
+                                                                  {"gemma2", 4},
+                                                                  {"gemma3_text", 4},
+                                                                  {"phi3", 2}}) {
+    Json fields = {{"model_type", type}, {"num_experts_per_tok", 2}};
+    EXPECT_EQ(std::get<MultiHead>(translated(fields).attention).kv_heads, heads) << type;
+    fields["num_key_value_heads"] = nullptr;
+    EXPECT_EQ(std::get<MultiHead>(translated(fields).attention).kv_heads, 2) << type;
+  }
+  EXPECT_EQ(std::get<MultiHead>(translated({{"model_type", "qwen3"}}).attention).head_dim, 128);
+  EXPECT_EQ(std::get<MultiHead>(translated({{"model_type", "qwen2"}}).attention).head_dim, 8);
 }
 
 TEST(HubTraps, AWindowOfQwen3MoeIsThatOfAllLayers) {

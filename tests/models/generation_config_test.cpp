@@ -21,6 +21,8 @@ TEST(GenerationConfig, LongestOutput) {
   EXPECT_EQ(c.longest_output(int64_t{1} << 60), 100);
   c.max_length_offset = 0;
   EXPECT_EQ(c.longest_output(0), 1);
+  c.min_length = 100;
+  EXPECT_EQ(c.longest_output(0), 100);
   c.max_length_ratio = 0;
   EXPECT_EQ(c.longest_output(1), 100) << "a ratio of 0 is no limit";
 }
@@ -66,7 +68,8 @@ TEST(GenerationConfig, RefusesAndNames) {
   EXPECT_THAT(refusal({.beam_groups = 0}), HasSubstr("beam_groups = 0"));
   EXPECT_THAT(refusal({.beam_size = 6, .beam_groups = 4}), HasSubstr("beam_groups = 4: has to divide beam_size = 6"));
   EXPECT_THAT(refusal({.diversity_penalty = -1}), HasSubstr("diversity_penalty = -1"));
-  EXPECT_THAT(refusal({.max_length = 9, .min_length = 9}), HasSubstr("min_length = 9: needs a number from 0 to 8"));
+  EXPECT_NO_THROW((GenerationConfig{.max_length = 9, .min_length = 9}).validate());
+  EXPECT_THAT(refusal({.max_length = 9, .min_length = 10}), HasSubstr("min_length = 10: needs a number from 0 to 9"));
   EXPECT_THAT(refusal({.no_repeat_ngram_size = 65}), HasSubstr("needs a number from 0 to 64"));
   EXPECT_THAT(refusal({.no_repeat_ngram_size = -1}), HasSubstr("no_repeat_ngram_size = -1"));
   EXPECT_THAT(refusal({.repetition_penalty = 0}), HasSubstr("repetition_penalty = 0"));

@@ -86,6 +86,16 @@ TEST_F(SearchOptions, MinLength) {
   }
 }
 
+TEST_F(SearchOptions, AMinLengthOfAllTokensLeavesNoEnd) {
+  for (const int64_t beam : {1, 4}) {
+    const GenerationConfig g{.beam_size = beam, .max_length = 8, .max_length_ratio = 0, .min_length = 8};
+    g.validate();
+    const Hypothesis best = beam_search(*model_, pack_sentences({kSource}), options_with(g)).at(0).at(0);
+    EXPECT_EQ(best.tokens.size(), 8u);
+    EXPECT_FALSE(best.finished);
+  }
+}
+
 TEST_F(SearchOptions, NoRepeatedNgrams) {
   for (const int64_t n : {1, 2, 3}) {
     GenerationConfig g = everything();
