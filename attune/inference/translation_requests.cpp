@@ -68,6 +68,8 @@ int32_t source_language(const Translator& translator, const TranslateOptions& op
   return language_token(translator.source_tokenizer(), "source_language", options.source_language);
 }
 
+}  // namespace
+
 // Threads that each have sentences of their own wait for each other a few times a sentence, threads that share each
 // product several times a layer. But a few sentences read the weights once for all of them, where threads would do so
 // for each; a single one shares them with nobody.
@@ -76,8 +78,6 @@ BatchLimits batch_limits(const TranslateOptions& options) {
   const bool shared = options.batch_sentences > 1 && options.batch_sentences < kLeastBatch;
   return {.sequences = options.batch_sentences, .source_tokens = options.batch_tokens, .lanes = shared ? 1 : 0};
 }
-
-}  // namespace
 
 TranslationRequests::TranslationRequests(const Translator& translator, const TranslateOptions& options)
     : translator_(translator),

@@ -13,6 +13,9 @@
 
 namespace attune {
 
+/// How many sentences are decoded together, and in how many lanes, by the options' batch_sentences and batch_tokens.
+BatchLimits batch_limits(const TranslateOptions& options);
+
 /// What the sentences of a call have in common: its options, in terms of tokens.
 class TranslationRequests {
  public:

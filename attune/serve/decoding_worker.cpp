@@ -80,8 +80,8 @@ void DecodingWorker::submit(DecodingRequest request, const std::shared_ptr<Queue
     --running_shown_;
     then(std::move(result));
   };
-  request.on_done = on_done;
   try {
+    request.on_done = on_done;
     scheduler_.submit(std::move(request));
   } catch (...) {
     on_done({.error = std::current_exception()});
@@ -103,8 +103,8 @@ void DecodingWorker::feed() {
 void DecodingWorker::run() {
   const ThreadScope threads(options_.threads);
   while (receive()) {
-    feed();
     try {
+      feed();
       // Who comes while large groups are at work need not wait for the end of several steps.
       if (running_ > 0) scheduler_.drive(large_groups_at_work() ? &has_arrivals_ : nullptr);
     } catch (const std::bad_alloc&) {  // for the requests that wait, memory may come back

@@ -20,8 +20,8 @@ struct WorkerLoad {
 };
 
 /// Feeds a scheduler and drives it. Clients take turns (see FairQueue). Groups with running requests share three
-/// quarters of the places. A group without them may take any place, so it enters within two steps if a place is free
-/// and the cache has memory.
+/// quarters of the places. A group without them may take any place, so it enters within two steps if a place is free,
+/// the cache has memory, and not too many have gone before the same request that waits (see Scheduler).
 class DecodingWorker {
  public:
   struct Options {

@@ -1,4 +1,5 @@
 #include "attune/serve/language_pair.h"
+#include "attune/base/cut_text.h"
 
 #include <fmt/format.h>
 
@@ -29,8 +30,8 @@ LanguagePair find_language_pair(const Service& service, const std::string& sourc
     source_known = source_known || pair.source.code == source;
     if (pair.source.code == source && pair.target.code == target) return std::move(pair);
   }
-  if (!source_known) refuse_field("source", source.substr(0, 100) + " is not supported");
-  refuse_field("target", fmt::format("{} is not supported from {}", target.substr(0, 100), source));
+  if (!source_known) refuse_field("source", cut_text(source, 100) + " is not supported");
+  refuse_field("target", fmt::format("{} is not supported from {}", cut_text(target, 100), source));
 }
 
 LanguagePair requested_pair(Service& service, Call& call, RequestFields& fields) {
@@ -47,7 +48,7 @@ LanguagePair requested_pair(Service& service, Call& call, RequestFields& fields)
     if (!code) return ServedLanguage{};
     for (const ServedLanguage& l : known)
       if (l.code == *code) return l;
-    refuse_field(field, code->substr(0, 100) + " is not a language of this model");
+    refuse_field(field, cut_text(*code, 100) + " is not a language of this model");
   };
   pair.source = language("source", source, model.source_languages());
   pair.target = language("target", target, model.target_languages());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "attune/base/cut_text.h"
 #include "attune/hub/adapter_folder.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/serve/http/http_error.h"
@@ -84,9 +85,10 @@ void ModelRegistry::load() {
   ready_ = true;
 }
 
-std::vector<std::string> ModelRegistry::reload() {
+std::vector<std::string> ModelRegistry::reload(const std::atomic<bool>& stop) {
   std::vector<std::string> lines;
   for (auto& [name, entry] : models_) {
+    if (stop) break;
     std::string fingerprint = fingerprint_of(entry.config);
     if (fingerprint == entry.fingerprint) continue;
     try {
@@ -112,7 +114,7 @@ std::shared_ptr<ServedModel> ModelRegistry::find(const std::string& name) const 
       if (model->name() == name) return model;
   }
   if (known) throw HttpError(503, "the model is not loaded yet", "", "loading");
-  throw HttpError(404, "there is no model \"" + name.substr(0, 200) + "\"", "model", "model_not_found");
+  throw HttpError(404, "there is no model \"" + cut_text(name, 200) + "\"", "model", "model_not_found");
 }
 
 std::vector<std::shared_ptr<ServedModel>> ModelRegistry::all() const {

@@ -13,7 +13,7 @@
 
 namespace attune::serve {
 
-/// Thread-safe, but load(), reload() and stop() are for one thread at a time.
+/// Thread-safe, but load() and reload() are for one thread at a time.
 class ModelRegistry {
  public:
   /// Makes no model. The configuration has to be valid.
@@ -24,8 +24,8 @@ class ModelRegistry {
   void load();
   /// Loads each model whose folder, or the folder of one of its adapters, has changed since it was loaded. The new
   /// model then replaces the old one, which finishes its requests. Returns a line for each: what has changed, or why it
-  /// stays as it is.
-  std::vector<std::string> reload();
+  /// stays as it is. Once `stop` is true, no further model is loaded.
+  std::vector<std::string> reload(const std::atomic<bool>& stop);
   bool ready() const { return ready_; }
 
   /// A model, or an adapter. Throws HttpError: 503 while models are loaded, 404 where none has this name.

@@ -77,6 +77,7 @@ void ServeConfig::validate() const {
   check_range<int64_t>("limits.beam_size", limits.beam_size, 1, 1024);
   check_range<int64_t>("limits.stop_strings", limits.stop_strings, 0, 1 << 16);
   check_range<int64_t>("limits.attention_tokens", limits.attention_tokens, 1, 4096);
+  check_range<int64_t>("limits.log_probabilities", limits.log_probabilities, 1, kMany);
   check_range("limits.request_seconds", limits.request_seconds, 0.01, kLong);
   check_range("drain_seconds", drain_seconds, 0.0, kLong);
   for (const std::string& origin : security.cors_origins) {

@@ -24,8 +24,9 @@ struct RequestLimits {
   int64_t samples = 16;            // continuations of all prompts of a request
   int64_t beam_size = 16;
   int64_t stop_strings = 16;
-  int64_t attention_tokens = 256;  // of a source or translation whose attention is asked for
-  double request_seconds = 300;    // the longest that a request may take; it ends with what there is
+  int64_t attention_tokens = 256;       // of a source or translation whose attention is asked for
+  int64_t log_probabilities = 1 << 20;  // that an answer can come to have, unless it is streamed
+  double request_seconds = 300;         // the longest that a request may take; it ends with what there is
 };
 
 template <class FieldVisitor>
@@ -39,6 +40,7 @@ void visit_fields(RequestLimits& c, FieldVisitor& v) {
   v("beam_size", c.beam_size);
   v("stop_strings", c.stop_strings);
   v("attention_tokens", c.attention_tokens);
+  v("log_probabilities", c.log_probabilities);
   v("request_seconds", c.request_seconds);
 }
 

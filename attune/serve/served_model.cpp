@@ -6,6 +6,7 @@
 #include "attune/hub/open_folder.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/languages.h"
+#include "attune/inference/translation_requests.h"
 #include "attune/io/text_style_file.h"
 #include "attune/serve/clock.h"
 #include "attune/text/tokenizer.h"
@@ -31,7 +32,8 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, const Requ
   const ProductPrecision precision = resolved(config_.precision, device);
   const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = precision, .device = device};
   const int64_t threads = config_.threads > 0 ? config_.threads : default_thread_count();
-  const int64_t lanes = device.is_host() ? threads : 1;
+  const int64_t shared = batch_limits({.batch_sentences = config_.batch}).lanes;  // of translations; 0: any number
+  const int64_t lanes = shared > 0 ? shared : device.is_host() ? threads : 1;
   const auto decode = [&](Scheduler& scheduler, int64_t places) {
     decoder_ = std::make_shared<DecodingWorker>(scheduler,
                                                 DecodingWorker::Options{.places = places, .threads = config_.threads});
@@ -92,7 +94,10 @@ ServedModel::ServedModel(const ServedModel& base, std::string adapter)
       target_languages_(base.target_languages_),
       text_style_(base.text_style_),
       admission_(base.admission_),
-      decoder_(base.decoder_) {}
+      decoder_(base.decoder_) {
+  if (!generator_) return;
+  if (auto own = ChatTemplate::load(config_.adapters.at(adapter_))) chat_template_ = std::move(own);
+}
 
 ServedModel::~ServedModel() = default;
 

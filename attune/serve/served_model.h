@@ -33,7 +33,8 @@ class ServedModel {
  public:
   /// Throws FileError and ConfigError, also for a model whose own beam is larger than `limits` allow.
   ServedModel(std::string name, const ModelConfig& config, const RequestLimits& limits);
-  /// One of the model's adapters as a model of its own: with the weights, the worker and the limits of `base`.
+  /// One of the model's adapters as a model of its own: with the weights, the worker and the limits of `base`, and its
+  /// chat template unless the adapter's folder has one. Throws FileError and ConfigError.
   ServedModel(const ServedModel& base, std::string adapter);
   ServedModel(const ServedModel&) = delete;
   ServedModel& operator=(const ServedModel&) = delete;

@@ -1,6 +1,7 @@
 #include "attune/serve/server.h"
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 namespace attune::serve {
@@ -25,11 +26,16 @@ Server::Server(const ServeConfig& config, std::function<void(const std::string&)
           [this](const HttpRequest& request, const HttpError& why) { return service_.refuse(request, why); }) {}
 
 void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
+  std::future<void> loading;  // on a thread of its own, so that `stop` is seen meanwhile; waits at the end
   while (!stop) {
     std::this_thread::sleep_for(kPause);
-    const bool asked = service_.reload_asked();
-    if (reload.exchange(false) || asked) service_.reload();
     service_.models().free_replaced();
+    if (loading.valid()) {
+      if (loading.wait_for(std::chrono::seconds(0)) != std::future_status::ready) continue;
+      loading.get();
+    }
+    const bool asked = service_.reload_asked();
+    if (reload.exchange(false) || asked) loading = std::async(std::launch::async, [this] { service_.reload(); });
   }
   constexpr double kLastAnswers = 2;
   service_.drain();

@@ -21,7 +21,7 @@ class Server {
   void load() { service_.load(); }
   /// Serves until `stop` is true. Then what runs is answered, for at most drain_seconds; after them requests end with
   /// what they have. Until then new requests get 503, so that a proxy sends them elsewhere and loses none. Models are
-  /// loaded again when `reload` is true, which is set back, and when a client asks for it.
+  /// loaded again, by another thread, when `reload` is true, which is set back, and when a client asks for it.
   void run(const std::atomic<bool>& stop, std::atomic<bool>& reload);
 
   Service& service() { return service_; }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/json_fields.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/origin.h"
@@ -57,16 +58,21 @@ const Route& route_of(Call& call) {
   }
   if (!allowed.empty()) {
     call.headers.emplace_back("Allow", allowed);
-    throw HttpError(405, request.path + " does not take " + request.method.substr(0, 20));
+    throw HttpError(405, request.path + " does not take " + cut_text(request.method, 20));
   }
   throw HttpError(404, "there is nothing at this path", "", "not_found");
+}
+
+// What reads counters alone does not wait behind texts that are tokenised.
+bool is_answered_inline(const Route& route) {
+  return route.handle == answer_health || route.handle == answer_ready || route.handle == answer_metrics;
 }
 
 // A browser sends forms of any page, also where it does not show the answer to that page. Throws HttpError (403).
 void check_origin(const HttpRequest& request) {
   const std::string_view origin = request.header("origin");
   if (origin.empty() || is_own_origin(origin, request.header("host"))) return;
-  throw HttpError(403, fmt::format("pages of {} may not ask: cors_origins does not name it", origin.substr(0, 200)), "",
+  throw HttpError(403, fmt::format("pages of {} may not ask: cors_origins does not name it", cut_text(origin, 200)), "",
                   "origin");
 }
 
@@ -75,7 +81,7 @@ void check_host(const HttpRequest& request, std::span<const std::string> names) 
   const std::string_view host = request.header("host");
   if (host.empty() || is_own_host(host, names)) return;
   throw HttpError(403,
-                  fmt::format("this server is not called {}: security.hosts does not name it", host.substr(0, 200)), "",
+                  fmt::format("this server is not called {}: security.hosts does not name it", cut_text(host, 200)), "",
                   "host");
 }
 
@@ -139,7 +145,7 @@ void Service::record(const CallRecord& r) {
                {"tokens_out", r.tokens_out}};
   if (!r.key.empty()) line["key"] = r.key;
   if (r.cancelled) line["cancelled"] = true;
-  if (!r.error.empty()) line["error"] = r.error.substr(0, 500);
+  if (!r.error.empty()) line["error"] = cut_text(r.error, 500);
   if (log_) log_(show(line));
 }
 
@@ -191,7 +197,7 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
     if (route.access == Access::admin && !call->client.admin)
       throw HttpError(403, "this API key may not do that", "", "not_admin");
     if (route.access != Access::open && draining_) throw HttpError(503, "the server is stopping", "", "draining");
-    if (draining_) return route.handle(*this, call);  // the pool may have ended
+    if (draining_ || is_answered_inline(route)) return route.handle(*this, call);  // the pool may have ended
     pool_.add([this, call, handler = route.handle] {
       try {
         handler(*this, call);
@@ -205,7 +211,7 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
 }
 
 void Service::reload() {
-  for (const std::string& line : models_.reload())
+  for (const std::string& line : models_.reload(draining_))
     if (log_) log_(show(Json{{"time", now_as_text()}, {"reload", line}}));
 }
 

@@ -26,7 +26,8 @@ class Service {
   Service& operator=(const Service&) = delete;
   ~Service();
 
-  /// Answers a request. Returns at once; the answer is formed by other threads.
+  /// Answers a request. Returns at once; the answer is formed by other threads, that of /health, /ready and /metrics
+  /// by this one.
   void handle(const std::shared_ptr<Exchange>& exchange);
 
   /// The answer to what is no request that could be handled: in the form of its path, with an id, and in the log.
@@ -34,7 +35,7 @@ class Service {
 
   /// Loads the models; requests get 503 until then.
   void load();
-  /// Loads models whose folders have changed, and says so in the log.
+  /// Loads models whose folders have changed, and says so in the log. After drain() none is loaded any more.
   void reload();
   /// Asks whoever runs the service to call reload(): POST /admin/reload.
   void ask_for_reload() { reload_asked_ = true; }

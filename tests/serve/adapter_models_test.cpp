@@ -73,6 +73,21 @@ TEST_F(AdapterModels, AreListedWithTheirModels) {
   EXPECT_THAT(attention.body, HasSubstr("is an adapter of"));
 }
 
+TEST_F(AdapterModels, HaveTheirOwnChatTemplates) {
+  const auto refusing = [](const std::string& why) { return "{{ raise_exception('" + why + "') }}"; };
+  write_file(folder_ / "base" / "chat_template.jinja", refusing("of base"));
+  write_file(folder_ / "legal" / "chat_template.jinja", refusing("of legal"));
+  TestService service(config_);
+  const auto refusal = [&](const char* model) {
+    const Json messages = {{{"role", "user"}, {"content", "a"}}};
+    return service.post("/v1/chat/completions", {{"model", model}, {"messages", messages}}).body;
+  };
+  EXPECT_THAT(refusal("base"), HasSubstr("of base"));
+  EXPECT_THAT(refusal("poems"), HasSubstr("of base"));
+  EXPECT_THAT(refusal("legal"), HasSubstr("of legal"));
+  EXPECT_THAT(refusal("legal"), ::testing::Not(HasSubstr(path("legal"))));
+}
+
 TEST_F(AdapterModels, ThatDoNotFitAreRefused) {
   const auto refusal = [](const ServeConfig& config) {
     return message_of<Error>([&] { TestService service(config); });

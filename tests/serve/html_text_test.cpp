@@ -25,6 +25,24 @@ TEST(HtmlText, EntitiesAreText) {
   EXPECT_EQ(join_html(split_html("<i>1 &lt; 2 &amp; 3</i>")), "<i>1 &lt; 2 &amp; 3</i>");
 }
 
+TEST(HtmlText, EntitiesHaveTheNamesOfHtml4) {
+  EXPECT_EQ(shown("Caf&eacute; &copy; 2024 &mdash; T&uuml;r &Omega;&thetasym;"), "[Café © 2024 — Tür Ωϑ]");
+  EXPECT_EQ(join_html(split_html("<p>Caf&eacute; &hellip;</p>")), "<p>Café …</p>");
+}
+
+// A browser may know more names.
+TEST(HtmlText, WhatIsNoKnownEntityStaysAsItIs) {
+  const std::string html = "<p>a &check; b &amp;c; d &;</p>";
+  EXPECT_EQ(shown(html), "<p>[a &check; b &c; d &;]</p>");
+  EXPECT_EQ(join_html(split_html(html)), "<p>a &check; b &amp;c; d &amp;;</p>");
+}
+
+TEST(HtmlText, ElementsOfOwnNamesAreTranslated) {
+  EXPECT_EQ(shown("<pre-order>Buy now.</pre-order>"), "<pre-order>[Buy now.]</pre-order>");
+  EXPECT_EQ(shown("<code:x a>b</code:x>"), "<code:x a>[b]</code:x>");
+  EXPECT_EQ(shown("<pre\nclass=a>a</pre-x>b</pre\n>c"), "<pre\nclass=a>a</pre-x>b</pre\n>[c]");
+}
+
 TEST(HtmlText, WhatIsNoTagIsText) {
   EXPECT_EQ(shown("1 < 2"), "[1 < 2]");
   EXPECT_EQ(shown("<b never ends"), "[<b never ends]");

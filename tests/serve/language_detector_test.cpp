@@ -29,6 +29,22 @@ TEST(LanguageDetector, FindsALanguageOrSaysWhatIsMissing) {
   }
 }
 
+// CLD2's own are "iw", "no" and "zh-Hant".
+TEST(LanguageDetector, LanguagesHaveTheCodesThatAreServed) {
+  if (!ATTUNE_DETECTS_LANGUAGES) GTEST_SKIP();
+  const auto code = [](const char* text, const char* known) {
+    return detect_language(text, {"en", known}).front().code;
+  };
+  const char* hebrew = "הכלב הזקן ישן בגינה, והחתול יושב על החומה ומסתכל על הציפורים.";
+  const char* norwegian = "Jeg vet ikke hva vi skal gjøre i dag, men kanskje vi kan gå en tur i skogen etter frokost.";
+  const char* traditional = "這隻老狗睡在花園裡，貓坐在牆上看著鳥兒，今天的天氣真的很好。";
+  EXPECT_EQ(code(hebrew, "he"), "he");
+  EXPECT_EQ(code(norwegian, "nb"), "nb");
+  EXPECT_EQ(code(norwegian, "no"), "no");
+  EXPECT_EQ(code(traditional, "zh"), "zh");
+  EXPECT_EQ(code(traditional, "zh-Hant"), "zh-Hant");
+}
+
 TEST(LanguageDetector, RoutesNeedIt) {
   TestService t;
   const int status = ATTUNE_DETECTS_LANGUAGES ? 200 : 501;
@@ -60,6 +76,21 @@ TEST(LanguageDetector, WhatIsNotFoundIsEnglish) {
   const Answer unknown = t.post("/translate", {{"q", "Hello"}, {"source", "auto"}, {"target", "fr"}});
   EXPECT_EQ(unknown.status, 400);
   EXPECT_THAT(unknown.body, HasSubstr("target: fr"));
+}
+
+TEST(LanguageDetector, MarkupIsNotRead) {
+  if (!ATTUNE_DETECTS_LANGUAGES) GTEST_SKIP();
+  ServeConfig config;
+  TestService english(config, false);
+  config.models["fr-de"].folder = english.folder("en-de").string();
+  TestService t(config);
+  const char* html =
+      "<p title=\"The old dog sleeps in the garden, and the cat sits on the wall and watches the birds\">"
+      "<!-- This is what the people of the house have written about their animals. -->"
+      "Le vieux chien dort dans le jardin, et le chat est assis sur le mur.</p>";
+  const Answer answer = t.post("/translate", {{"q", html}, {"source", "auto"}, {"target", "de"}, {"format", "html"}});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.json()["detectedLanguage"]["language"], "fr");
 }
 
 TEST(LanguageDetector, TargetsAreKnownToo) {

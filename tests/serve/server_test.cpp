@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -46,13 +46,13 @@ void write_language_model_for_prompts(const std::filesystem::path& folder) {
 
 class ServerTest : public ::testing::Test {
  protected:
-  void serve(const std::string& name, int64_t batch) {
+  void serve(const std::string& name, int64_t batch, std::function<void(const std::string&)> log = {}) {
     ServeConfig config;
     config.http.port = 0;
     config.limits.texts = 1000;
     config.limits.tokens = int64_t{1} << 22;
     config.models[name] = {.folder = (folder_ / name).string(), .batch = batch, .threads = 1};
-    server_.emplace(config, [](const std::string&) {});
+    server_.emplace(config, std::move(log));
     server_->load();
     model_ = server_->service().models().find(name);
     running_ = std::thread([this] { server_->run(stop_, reload_); });
@@ -65,6 +65,14 @@ class ServerTest : public ::testing::Test {
     HttpClient made(server_->port());
     made.post(path, body.dump());
     return made;
+  }
+  bool refuses() const {
+    try {
+      const HttpClient other(server_->port());
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
   }
   int64_t at_work() const { return model_->load().waiting + model_->load().running; }
   bool has_line(const std::string& line) {
@@ -150,15 +158,25 @@ TEST_F(ServerTest, WhileItDrainsNewRequestsAreSentElsewhere) {
   EXPECT_THAT(idle.read_all(), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: 1"), HasSubstr("close")));
   EXPECT_GT(at_work(), 0) << "or there was nothing to wait for";
   running.reset();
-  const auto refuses = [&] {
-    try {
-      const HttpClient other(server_->port());
-      return false;
-    } catch (const Error&) {
-      return true;
-    }
-  };
-  EXPECT_TRUE(becomes(refuses, kSoon));
+  EXPECT_TRUE(becomes([&] { return refuses(); }, kSoon));
+}
+
+// A large model takes a minute to load; this one waits in the log.
+TEST_F(ServerTest, ItStopsWhileModelsAreLoadedAgain) {
+  write_small_model(folder_ / "en-de");
+  std::atomic<bool> loading = false, go_on = false;
+  serve("en-de", 1, [&](const std::string& line) {
+    if (line.find("\"reload\"") == std::string::npos) return;
+    loading = true;
+    becomes([&] { return go_on.load(); }, 3 * kSoon);
+  });
+  write_small_model(folder_ / "en-de", 2);
+  reload_ = true;
+  EXPECT_TRUE(becomes([&] { return loading.load(); }));
+  stop_ = true;
+  EXPECT_TRUE(becomes([&] { return refuses(); }, kSoon));
+  go_on = true;
+  running_.join();
 }
 
 TEST_F(ServerTest, WhatIsTooLongHasAnId) {

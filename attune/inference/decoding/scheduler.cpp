@@ -22,6 +22,9 @@ namespace {
 constexpr int64_t kMostRows = 4096;
 constexpr int64_t kMostLogits = int64_t{1} << 27;
 
+// Of requests that enter at once: so many go before the same one that waits, and no more until it has entered.
+constexpr int64_t kMostOvertaking = 64;
+
 int64_t rows_of(const DecodingRequest& request) {
   if (const auto* beam = std::get_if<BeamSearchRequest>(&request.search)) return beam->options->generation.beam_size;
   return std::get<SamplingRequest>(request.search).samples;
@@ -38,6 +41,7 @@ struct LaneSlot {
   bool single = false;                                        // whether its newest request wants to be alone
   int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;  // that its requests can come to need
   CacheUse use = {};                                          // when it was last looked at
+  Requests entering = {};                                     // counted, but not yet in the lane
 
   explicit LaneSlot(const DecodingModel& model) : lane(model) {}
 
@@ -58,6 +62,7 @@ struct LaneSlot {
     draft_bytes += sign * a.draft_bytes;
     if (sign > 0) single = a.request.batch.sequences == 1;
   }
+  void enter() { lane.enter(std::exchange(entering, {})); }
   // A request of any beam has room where there is no other.
   bool has_room_for(const ActiveRequest& a, int64_t vocab) const {
     const BatchLimits& limits = a.request.batch;
@@ -87,18 +92,15 @@ class Scheduler::Impl {
   const DecodingModel& model() const { return *model_; }
 
  private:
-  struct Entering {
-    LaneSlot* slot;
-    Requests requests = {};
-    bool open = true;  // whether more may enter
-  };
-  void end_in_time(Requests& done);
-  std::vector<Entering> admit();
+  void end_in_time();
+  void admit();
+  void take_first(LaneSlot& slot);
   bool fits_budget(const LaneSlot& slot, const ActiveRequest& request);
   bool may_enter(size_t lane, const ActiveRequest& request, int64_t at_first);
   bool enter_next(LaneSlot& slot);
   void run_lanes(const std::atomic<bool>* return_soon);
-  void collect(Requests& done);
+  void collect();
+  void hand_over();
 
   std::shared_ptr<const DecodingModel> model_;
   int64_t budget_;
@@ -109,7 +111,9 @@ class Scheduler::Impl {
   bool driving_ = false;
   uint64_t round_ = 0, next_id_ = 1;
   std::deque<std::unique_ptr<ActiveRequest>> queue_;
+  int64_t overtaking_ = 0;      // requests that went before the first one that waits for its turn
   std::deque<LaneSlot> lanes_;  // do not move
+  Requests done_;               // to be handed over, by the next call where this one throws; the driving thread's
 };
 
 uint64_t Scheduler::Impl::submit(DecodingRequest request) {
@@ -128,8 +132,11 @@ uint64_t Scheduler::Impl::submit(DecodingRequest request) {
   a->id = next_id_++;
   const uint64_t id = a->id;
   auto place = queue_.end();
-  if (a->request.at_once)
+  if (a->request.at_once) {
     place = std::find_if(queue_.begin(), queue_.end(), [](const auto& other) { return !other->request.at_once; });
+    overtaking_ = place == queue_.end() ? 0 : overtaking_ + 1;
+    if (overtaking_ > kMostOvertaking) place = queue_.end();
+  }
   queue_.insert(place, std::move(a));
   return id;
 }
@@ -147,10 +154,11 @@ SchedulerState Scheduler::Impl::state() const {
 }
 
 // Those that still wait, too.
-void Scheduler::Impl::end_in_time(Requests& done) {
+void Scheduler::Impl::end_in_time() {
+  done_.reserve(done_.size() + queue_.size());
   for (auto& a : queue_) a->end_in_time();
   for (auto& a : queue_)
-    if (a->over) done.push_back(std::move(a));
+    if (a->over) done_.push_back(std::move(a));
   std::erase(queue_, nullptr);
 }
 
@@ -173,33 +181,26 @@ bool Scheduler::Impl::may_enter(size_t lane, const ActiveRequest& a, int64_t at_
 
 // Lanes with room take turns, so that each has long requests and short ones. A device other than the CPU does one step
 // at a time, and the more rows it has the better: one lane.
-std::vector<Scheduler::Impl::Entering> Scheduler::Impl::admit() {
+void Scheduler::Impl::admit() {
   const auto lanes = static_cast<size_t>(on_host_ ? std::max(1, thread_count()) : 1);
   while (lanes_.size() < lanes) lanes_.emplace_back(*model_);
-  std::vector<Entering> entering;
   std::vector<int64_t> at_first;
-  for (size_t i = 0; i < lanes; ++i) {
-    entering.push_back({.slot = &lanes_[i]});
-    at_first.push_back(lanes_[i].sequences);
-  }
+  for (size_t i = 0; i < lanes; ++i) at_first.push_back(lanes_[i].sequences);
   // Who enters at once whatever there is has to be told where.
   const auto is_shortest = [&](size_t lane, const BatchLimits& limits) {
-    const auto end = limits.lanes > 0 && limits.lanes < static_cast<int64_t>(lanes) ? entering.begin() + limits.lanes
-                                                                                    : entering.end();
-    return std::none_of(entering.begin(), end,
-                        [&](const Entering& e) { return e.slot->sequences < lanes_[lane].sequences; });
+    const auto all = static_cast<int64_t>(lanes);
+    return std::none_of(lanes_.begin(), lanes_.begin() + (limits.lanes > 0 ? std::min(limits.lanes, all) : all),
+                        [&](const LaneSlot& other) { return other.sequences < lanes_[lane].sequences; });
   };
   const auto fill = [&] {
     bool entered = false;
     for (bool any = true; any && !queue_.empty();) {
       any = false;
-      for (size_t i = 0; i < entering.size() && !queue_.empty(); ++i) {
+      for (size_t i = 0; i < lanes && !queue_.empty(); ++i) {
         const ActiveRequest& next = *queue_.front();
         if (!may_enter(i, next, at_first[i])) continue;
         if (next.request.at_once && !is_shortest(i, next.request.batch)) continue;
-        entering[i].slot->count(*queue_.front(), 1);
-        entering[i].requests.push_back(std::move(queue_.front()));
-        queue_.pop_front();
+        take_first(lanes_[i]);
         any = entered = true;
       }
     }
@@ -214,23 +215,26 @@ std::vector<Scheduler::Impl::Entering> Scheduler::Impl::admit() {
     }
     fill();
   }
-  std::erase_if(entering, [](const Entering& e) { return e.requests.empty(); });
-  return entering;
+}
+
+// Nothing that can throw comes after the request has left the queue.
+void Scheduler::Impl::take_first(LaneSlot& slot) {
+  slot.entering.push_back(std::move(queue_.front()));
+  queue_.pop_front();
+  slot.count(*slot.entering.back(), 1);
+  if (!slot.entering.back()->request.at_once) overtaking_ = 0;
 }
 
 // For a lane of one request that is done with it, while others go on with theirs.
 bool Scheduler::Impl::enter_next(LaneSlot& slot) {
-  Requests next;
   {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) return false;
     const BatchLimits& limits = queue_.front()->request.batch;
     if (limits.sequences != 1 || limits.lanes > 0 || !fits_budget(slot, *queue_.front())) return false;
-    slot.count(*queue_.front(), 1);
-    next.push_back(std::move(queue_.front()));
-    queue_.pop_front();
+    take_first(slot);
   }
-  slot.lane.enter(std::move(next));
+  slot.enter();
   return slot.lane.busy();
 }
 
@@ -257,14 +261,28 @@ void Scheduler::Impl::run_lanes(const std::atomic<bool>* return_soon) {
   });
 }
 
-void Scheduler::Impl::collect(Requests& done) {
+void Scheduler::Impl::collect() {
   for (LaneSlot& slot : lanes_) {
     slot.use = slot.lane.cache_use();
+    done_.reserve(done_.size() + static_cast<size_t>(slot.requests));
     for (auto& a : slot.lane.take_done()) {
       slot.count(*a, -1);
-      done.push_back(std::move(a));
+      done_.push_back(std::move(a));
     }
   }
+}
+
+// All get their results, even if what one of them does with its own throws.
+void Scheduler::Impl::hand_over() {
+  std::exception_ptr error;
+  for (const auto& a : std::exchange(done_, {})) {
+    try {
+      if (a->request.on_done) a->request.on_done(a->result());
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
@@ -291,24 +309,23 @@ void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
     e.dropout = {};
   });
   const ProductPrecisionScope precision(precision_);
-  Requests done;
-  std::vector<Entering> entering;
   {
     const std::lock_guard held(mutex_);
-    end_in_time(done);
-    entering = admit();
+    end_in_time();
+    admit();
   }
+  std::vector<LaneSlot*> entering;
+  for (LaneSlot& slot : lanes_)
+    if (!slot.entering.empty()) entering.push_back(&slot);
   parallel_tasks(static_cast<int64_t>(entering.size()), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      entering[i].slot->lane.enter(std::move(entering[i].requests));
+    for (int64_t i = begin; i < end; ++i) entering[static_cast<size_t>(i)]->enter();
   });
   run_lanes(return_soon);
   {
     const std::lock_guard held(mutex_);
-    collect(done);
+    collect();
   }
-  for (const auto& a : done)
-    if (a->request.on_done) a->request.on_done(a->result());
+  hand_over();
 }
 
 int64_t cache_memory(const Device& device) {

@@ -27,7 +27,7 @@ struct SchedulerState {
 ///
 /// Safe to use from several threads. It has no thread of its own: a caller that waits for results calls drive(), and
 /// one of these callers does the work of all. Requests are admitted in the order in which they were submitted, those
-/// that are to enter at once before the others.
+/// that are to enter at once before the others: at most 64 of them before the same one, which would else wait for ever.
 class Scheduler {
  public:
   /// `options.device` is where the model computes.
@@ -44,7 +44,7 @@ class Scheduler {
   /// Makes some steps, or waits until another thread that is making steps has made some. Returns at once when there is
   /// nothing to do. Calls on_token (of different requests perhaps from several threads at once) and on_done (from the
   /// calling thread) of all requests, also of other callers. `return_soon`: once it is true, no further step begins;
-  /// for a caller who then has more to submit.
+  /// for a caller who then has more to submit. Throws bad_alloc, and what an on_done throws; no result is lost by that.
   void drive(const std::atomic<bool>* return_soon = nullptr);
 
   SchedulerState state() const;

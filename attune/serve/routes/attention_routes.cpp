@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/json_fields.h"
 #include "attune/inference/translation_attention.h"
 #include "attune/inference/translation_requests.h"
@@ -32,7 +33,7 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::vector<std::s
   std::vector<int32_t> ids;
   for (const std::string& token : tokens) {
     ids.push_back(tokenizer.token_id(token));
-    if (ids.back() < 0) refuse_field("translation", "\"" + token.substr(0, 100) + "\" is no token of the model");
+    if (ids.back() < 0) refuse_field("translation", "\"" + cut_text(token, 100) + "\" is no token of the model");
   }
   return ids;
 }

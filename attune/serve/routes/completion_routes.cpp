@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 #include <random>
+#include <span>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/json_fields.h"
 #include "attune/inference/text_limits.h"
 #include "attune/models/decoder_lm.h"
@@ -83,6 +85,18 @@ void check_prompts(const Prompts& prompts, int64_t samples, const RequestLimits&
     refuse_field("n", "gives too many texts");
 }
 
+// Those of a whole answer are in memory together; a stream sends each one as it comes.
+void check_log_probabilities(const CompletionRequest& request, const Prompts& prompts, int64_t max_tokens,
+                             const RequestLimits& limits) {
+  if (request.form.stream || request.form.likeliest < 0) return;
+  const int64_t texts = static_cast<int64_t>(prompts.size()) * request.samples, of_token = 1 + request.form.likeliest;
+  if (max_tokens > limits.log_probabilities / (texts * of_token))
+    refuse_field("logprobs",
+                 fmt::format("{} texts of up to {} tokens with {} numbers each are too many: at most {} are "
+                             "accepted without stream (limits.log_probabilities)",
+                             texts, max_tokens, of_token, limits.log_probabilities));
+}
+
 // Returns work(), a prompt. One that is too long is refused as by OpenAI's API.
 template <class Work>
 std::vector<int32_t> prompt_of(const char* field, Work&& work) {
@@ -95,12 +109,14 @@ std::vector<int32_t> prompt_of(const char* field, Work&& work) {
   }
 }
 
-// A string, strings, ids, or lists of ids.
-Prompts encode_prompts(const Service& service, const Json& json, const GenerationRequests& requests) {
+// A string, strings, ids, or lists of ids, as a list.
+Json list_of_prompts(const Json& json) {
+  const bool is_one = json.is_string() || (json.is_array() && !json.empty() && json[0].is_number_integer());
+  return is_one ? Json::array({json}) : json;
+}
+
+Prompts encode_prompts(const Service& service, const Json& list, const GenerationRequests& requests) {
   const RequestLimits& limits = service.config().limits;
-  const Json list = json.is_string() || (json.is_array() && !json.empty() && json[0].is_number_integer())
-                        ? Json::array({json})
-                        : json;
   if (!list.is_array() || list.empty()) refuse_field("prompt", "needs a string, a list of strings, or token ids");
   if (list.size() > static_cast<size_t>(limits.texts))
     refuse_field("prompt", fmt::format("has {} texts, at most {} are accepted", list.size(), limits.texts));
@@ -123,9 +139,24 @@ Prompts encode_prompts(const Service& service, const Json& json, const Generatio
   return prompts;
 }
 
-std::vector<std::string> texts_of(const ServedModel& model, const Prompts& prompts) {
+std::string text_of_ids(const TextGenerator& generator, std::span<const int32_t> ids) {
+  const Tokenizer& tokenizer = generator.tokenizer();
+  if (!generator.eos_is_line_end()) return tokenizer.decode(ids);
+  std::string text;
+  for (;;) {
+    const auto line = static_cast<size_t>(std::find(ids.begin(), ids.end(), tokenizer.eos_id()) - ids.begin());
+    text += tokenizer.decode(ids.first(line));
+    if (line == ids.size()) return text;
+    text += "\n";
+    ids = ids.subspan(line + 1);
+  }
+}
+
+// The prompts as they were given; of ids, their text.
+std::vector<std::string> texts_of(const TextGenerator& generator, const Json& list, const Prompts& prompts) {
   std::vector<std::string> texts;
-  for (const auto& prompt : prompts) texts.push_back(model.generator()->tokenizer().decode(prompt));
+  for (size_t i = 0; i < prompts.size(); ++i)
+    texts.push_back(list[i].is_string() ? list[i].get<std::string>() : text_of_ids(generator, prompts[i]));
   return texts;
 }
 
@@ -153,7 +184,7 @@ Json read_messages(const Service& service, const Json& given) {
       refuse_field("messages", "each needs a role");
     for (const auto& [name, value] : message.items())
       if (name != "role" && name != "content" && name != "name" && !value.is_null())
-        refuse_field("messages", "\"" + name.substr(0, 100) + "\" is not supported");
+        refuse_field("messages", "\"" + cut_text(name, 100) + "\" is not supported");
     const Json content = message.value("content", Json());
     messages.push_back({{"role", message["role"]}, {"content", content_of(content)}});
     service.check_text_bytes("messages", messages.back()["content"].get_ref<const std::string&>());
@@ -191,27 +222,27 @@ void answer_completions(Service& service, const std::shared_ptr<Call>& call) {
   const auto best_of = fields.integer("best_of", 1, limits.samples);
   if (best_of && *best_of != request.samples) refuse_field("best_of", "is not supported but as the same number as n");
   fields.refuse("suffix", "");
-  const Json prompt = fields.value("prompt");
+  const Json list = list_of_prompts(fields.value("prompt"));
   fields.finish();
   request.options.sampling = request.sampling;
   const GenerationRequests requests(*call->model->generator(), request.options);
-  Prompts prompts = encode_prompts(service, prompt, requests);
+  Prompts prompts = encode_prompts(service, list, requests);
   check_prompts(prompts, request.samples, limits, "prompt");
-  const std::vector<std::string> before = echo ? texts_of(*call->model, prompts) : std::vector<std::string>{};
+  check_log_probabilities(request, prompts, request.sampling.max_tokens, limits);
+  std::vector<std::string> before;
+  if (echo) before = texts_of(*call->model->generator(), list, prompts);
   std::make_shared<GenerationAnswer>(service, call, requests, request.form)
       ->start(std::move(prompts), request.samples, before);
 }
 
-// What the model's template makes of the messages. Where it refuses them, "FOLDER/FILE:LINE: ..." says why: the folder
-// is nothing for clients.
+// What the model's template makes of the messages. Where it refuses them, "FOLDER/FILE:LINE: ..." says why: the folder,
+// which may be that of an adapter, is nothing for clients.
 std::string chat_text(const ServedModel& model, const Json& messages) {
   try {
     return model.chat_template()->render_json(messages.dump());
   } catch (const DataError& error) {
     std::string_view what = error.what();
-    const std::string folder = model.config().folder;
-    if (what.starts_with(folder)) what.remove_prefix(folder.size());
-    while (what.starts_with('/')) what.remove_prefix(1);
+    what.remove_prefix(what.substr(0, what.find(": ")).rfind('/') + 1);  // 0 where there is none
     refuse_field("messages", std::string(what));
   }
 }
@@ -242,6 +273,7 @@ void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call
   check_prompts(prompts, request.samples, limits, "messages");
   const int64_t longest = request.sampling.longest_continuation(tokens_in(prompts));
   requests.sampling().config.max_tokens = std::min(longest, limits.max_tokens);
+  check_log_probabilities(request, prompts, requests.sampling().config.max_tokens, limits);
   std::make_shared<GenerationAnswer>(service, call, requests, request.form)
       ->start(std::move(prompts), request.samples, {});
 }

@@ -154,17 +154,22 @@ bool GenerationAnswer::take(size_t index, const TokenEvent& event) {
 }
 
 void GenerationAnswer::finish(size_t first, DecodingResult&& result) {
-  if (result.error) {
+  try {
+    if (result.error) {
+      failed_ = true;
+      call_->fail(result.error, "max_tokens");
+    }
+    for (size_t s = 0; s < result.samples.size(); ++s) {
+      const size_t index = first + s;
+      texts_[index].growing->finish();
+      if (reasons_[index].empty()) reasons_[index] = reason_of(result.samples[s].finish_reason);
+      if (form_.stream && !failed_ && !texts_[index].ended) send(texts_[index], index, reasons_[index].c_str());
+    }
+    if (--requests_left_ == 0) complete();
+  } catch (...) {
     failed_ = true;
-    call_->fail(result.error, "max_tokens");
+    call_->fail(std::current_exception());
   }
-  for (size_t s = 0; s < result.samples.size(); ++s) {
-    const size_t index = first + s;
-    texts_[index].growing->finish();
-    if (reasons_[index].empty()) reasons_[index] = reason_of(result.samples[s].finish_reason);
-    if (form_.stream && !failed_ && !texts_[index].ended) send(texts_[index], index, reasons_[index].c_str());
-  }
-  if (--requests_left_ == 0) complete();
 }
 
 Json GenerationAnswer::head() const {

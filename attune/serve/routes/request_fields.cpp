@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "attune/base/cut_text.h"
 #include "attune/io/json_file.h"
 #include "attune/serve/http/form.h"
 #include "attune/serve/http/http_error.h"
@@ -174,7 +175,7 @@ void RequestFields::ignore(std::initializer_list<const char*> names) {
 void RequestFields::finish() const {
   for (const auto& [name, ignored] : object_.items())
     if (!known_.contains(name))
-      throw HttpError(400, name.substr(0, 200) + ": is not a field of this request", name.substr(0, 200),
+      throw HttpError(400, cut_text(name, 200) + ": is not a field of this request", cut_text(name, 200),
                       "unknown_parameter");
 }
 

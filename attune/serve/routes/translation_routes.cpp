@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/json_fields.h"
 #include "attune/serve/html_text.h"
 #include "attune/serve/http/http_error.h"
@@ -117,16 +118,19 @@ std::set<std::string> source_codes(const std::vector<LanguagePair>& pairs) {
   return codes;
 }
 
-// The language of all texts together, among those that are translated into the target.
-DetectedLanguage detected_source(const Service& service, const LibreRequest& request) {
+// The language of all texts together, without their markup, among those that are translated into the target.
+DetectedLanguage detected_source(const Service& service, const LibreRequest& request,
+                                 const std::vector<std::vector<HtmlPart>>& parts) {
   std::vector<std::string> sources;
   for (const LanguagePair& pair : language_pairs(service))
     if (pair.target.code == request.target) sources.push_back(pair.source.code);
-  if (sources.empty()) refuse_field("target", request.target.substr(0, 100) + " is not supported");
+  if (sources.empty()) refuse_field("target", cut_text(request.target, 100) + " is not supported");
   std::ranges::sort(sources);  // where the text does not tell, the first by its code
   std::string all;
-  for (const std::string& text : request.texts) all += text + "\n";
-  check_utf8(all, "q");
+  for (const std::string& text : request.texts) check_utf8(text, "q");
+  for (const auto& of_text : parts)
+    for (const HtmlPart& part : of_text)
+      if (part.is_text) all += part.content + "\n";
   return detect_language(all, sources).front();
 }
 
@@ -201,9 +205,10 @@ Json own_answer(const std::string& model, const std::vector<TranslatedText>& tex
 void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
   LibreRequest request = read_libre_request(service, *call, fields);
+  const std::vector<std::vector<HtmlPart>> parts = parts_of(request);
   Json detected;
   if (request.source == "auto") {
-    const DetectedLanguage found = detected_source(service, request);
+    const DetectedLanguage found = detected_source(service, request, parts);
     request.source = found.code;
     detected = {{"language", found.code}, {"confidence", found.confidence}};
   }
@@ -211,7 +216,6 @@ void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
   service.enter(*call, pair.model);
   TranslateOptions options = pair.options();
   set_n_best(options, *pair.model->translator(), request.alternatives + 1);
-  const std::vector<std::vector<HtmlPart>> parts = parts_of(request);
   std::vector<std::string> texts;
   for (const auto& of_text : parts)
     for (const HtmlPart& part : of_text)

@@ -159,6 +159,27 @@ TEST(Scheduler, WhoEntersAtOnceNeedsNoPlace) {
     for (const auto& [tag, result] : client.work()) expect_equal(result, expected, std::to_string(tag));
 }
 
+// One that needs the whole batch gets it, although there is always somebody who enters at once.
+TEST(Scheduler, WhoEntersAtOnceKeepsNobodyWaitingForEver) {
+  const ThreadScope one_thread(1);
+  Scheduler scheduler(language_model());
+  SchedulerClient client(scheduler);
+  DecodingRequest single = sampling_of({5, 6}, 10);
+  single.batch = {.sequences = 4, .lanes = 1};
+  DecodingRequest whole = single;
+  std::get<SamplingRequest>(whole.search).samples = 4;
+  client.submit(0, single);
+  client.work();
+  client.submit(1, whole);
+  single.at_once = true;
+  bool done = false;
+  for (size_t i = 2; i < 400 && !done; ++i) {
+    client.submit(i, single);
+    for (const auto& [tag, result] : client.work()) done = done || tag == 1;
+  }
+  EXPECT_TRUE(done);
+}
+
 // A few tokens would be read row by row, not as a part of a prompt, and have other bits.
 TEST(Scheduler, AShortLastPieceOfAPromptIsReadWithTheOneBefore) {
   const auto model = std::make_shared<CountingModel>(language_model(1, 3 * kPromptPiece));
@@ -325,6 +346,68 @@ TEST(Scheduler, WhatThrowsInACallbackEndsItsOwnRequest) {
       }
     }
   }
+}
+
+// Drives until `ends` are there, whatever is thrown.
+void drive_until(Scheduler& scheduler, const int& ends, int expected) {
+  for (int i = 0; i < 100 && ends < expected; ++i) {
+    try {
+      scheduler.drive();
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  EXPECT_EQ(ends, expected);
+  EXPECT_EQ(scheduler.state().active, 0);
+}
+
+TEST(Scheduler, WhatThrowsAtTheEndOfOneRequestLosesNoOther) {
+  Scheduler scheduler(language_model());
+  int ends = 0;
+  DecodingRequest request = sampling_of({5, 6}, 4);
+  request.on_done = [&](DecodingResult&&) {
+    ++ends;
+    throw std::bad_alloc();
+  };
+  for (int i = 0; i < 3; ++i) scheduler.submit(request);
+  EXPECT_THROW(
+      {
+        while (scheduler.state().waiting + scheduler.state().active > 0) scheduler.drive();
+      },
+      std::bad_alloc);
+  drive_until(scheduler, ends, 3);
+}
+
+// A model that has no memory for a step, and then none for an empty cache.
+class Exhausted final : public WrappedModel {
+ public:
+  using WrappedModel::WrappedModel;
+  KvCache start() const override {
+    if (std::exchange(exhausted, false)) throw std::bad_alloc();
+    return WrappedModel::start();
+  }
+  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
+    if (exhausted) throw std::bad_alloc();
+    WrappedModel::step(input, cache, output);
+  }
+
+  mutable bool exhausted = false;
+};
+
+TEST(Scheduler, AStepThatThrowsLosesNoRequest) {
+  const ThreadScope one_thread(1);
+  const auto model = std::make_shared<Exhausted>(language_model());
+  Scheduler scheduler(model);
+  int ends = 0;
+  DecodingRequest at_work = sampling_of({5, 6}, 20);
+  at_work.on_done = [&](DecodingResult&&) { ++ends; };
+  DecodingRequest cancelled = at_work;
+  cancelled.cancel = std::make_shared<std::atomic<bool>>(true);
+  scheduler.submit(at_work);
+  scheduler.drive();
+  scheduler.submit(cancelled);
+  model->exhausted = true;
+  EXPECT_THROW(scheduler.drive(), std::bad_alloc);
+  drive_until(scheduler, ends, 2);
 }
 
 TEST(Scheduler, CallbacksSeeEachTokenAndMayEndTheText) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
+#include "attune/inference/text_generator.h"
 #include "attune/models/build.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "tests/serve/service_fixture.h"
@@ -19,7 +21,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 // A model whose tokens begin with spaces, as those of SentencePiece do.
-void write_model_of_pieces(const std::filesystem::path& folder) {
+void write_model_of_pieces(const std::filesystem::path& folder, TextUnit unit = TextUnit::line) {
   SentencePieceOptions options;
   options.vocab_size = 200;
   const auto tokenizer = train_sentence_piece(small_text(), options);
@@ -32,7 +34,7 @@ void write_model_of_pieces(const std::filesystem::path& folder) {
   config.d_ff = 64;
   config.positions = RotaryOptions{};
   config.context_length = 48;
-  save_model_folder(folder, *build_decoder_lm(config, 1), *tokenizer, {.max_tokens = 20}, TextUnit::line);
+  save_model_folder(folder, *build_decoder_lm(config, 1), *tokenizer, {.max_tokens = 20}, unit);
 }
 
 class CompletionRoutes : public ::testing::Test {
@@ -112,6 +114,46 @@ TEST_F(CompletionRoutes, EqualPromptsHaveTextsOfTheirOwnUnlessThereIsASeed) {
   EXPECT_EQ(texts({{"seed", 3}}), 1u);
 }
 
+// The tokenizer drops the second space and, of lines, their ends.
+TEST_F(CompletionRoutes, AnEchoIsThePromptAsItWas) {
+  write_model_of_pieces(folder_ / "lines", TextUnit::stream);
+  ServeConfig config;
+  config.models["lines"].folder = (folder_ / "lines").string();
+  config.models["pieces"].folder = (folder_ / "pieces").string();
+  TestService service(config);
+  const auto echo = [&](const char* model, const Json& prompt) {
+    const Answer answer = service.post(
+        "/v1/completions", {{"model", model}, {"prompt", prompt}, {"echo", true}, {"max_tokens", 1}, {"seed", 1}});
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json()["choices"].back()["text"].get<std::string>();
+  };
+  EXPECT_THAT(echo("pieces", "the  dog\nthe cat"), StartsWith("the  dog\nthe cat"));
+  EXPECT_THAT(echo("lines", {"a", "the  dog\nthe cat"}), StartsWith("the  dog\nthe cat"));
+  const std::string lines = "the dog\nthe cat";
+  EXPECT_THAT(echo("lines", TextGenerator::load(folder_ / "lines").encode_prompt(lines)), StartsWith(lines));
+}
+
+TEST_F(CompletionRoutes, LogProbabilitiesOfAWholeAnswerAreBounded) {
+  const Json body = {{"model", "pieces"},
+                     {"prompt", std::vector<std::string>(1000, "the dog")},
+                     {"max_tokens", 4096},
+                     {"logprobs", 5}};
+  const Answer refused = service_->post("/v1/completions", body);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.json()["error"]["param"], "logprobs");
+  EXPECT_THAT(refused.body,
+              HasSubstr("1000 texts of up to 4096 tokens with 6 numbers each are too many: at most 1048576"));
+}
+
+// What a connection throws when it hears of the answer stands for memory that is lacking.
+TEST_F(CompletionRoutes, AnAnswerThatFailsEndsNoOther) {
+  const Json body = {{"model", "pieces"}, {"prompt", "the dog"}, {"max_tokens", 2}};
+  service_->service->handle(std::make_shared<Exchange>(post_request("/v1/completions", body.dump()),
+                                                       [] { throw std::runtime_error("no memory"); }));
+  service_->wait_until_idle();
+  EXPECT_EQ(service_->post("/v1/completions", body).status, 200);
+}
+
 class ChatRoutes : public ::testing::Test {
  protected:
   ChatRoutes() : service_({}, false) {
@@ -149,6 +191,12 @@ TEST_F(ChatRoutes, AStreamSaysWhoSpeaksOnceForEachText) {
     EXPECT_EQ(texts[i], whole[i]["message"]["content"]);
     EXPECT_EQ(whole[i]["message"]["role"], "assistant");
   }
+}
+
+TEST_F(ChatRoutes, LogProbabilitiesAreBoundedToo) {
+  const Answer refused = chat({{"n", 16}, {"max_tokens", 4096}, {"logprobs", true}, {"top_logprobs", 20}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.json()["error"]["param"], "logprobs");
 }
 
 TEST_F(ChatRoutes, ATemplateThatRefusesNamesMessagesAndNoFolder) {

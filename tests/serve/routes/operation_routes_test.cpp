@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <sstream>
 
@@ -26,6 +27,30 @@ TEST(Service, AChangedFolderIsLoadedBesideTheOldOne) {
   t.service->reload();
   EXPECT_EQ(t.post("/translate", body).status, 200);
   EXPECT_THAT(t.log(), ::testing::Contains(HasSubstr("stays as it is")));
+}
+
+TEST(Service, AServerThatStopsLoadsNothingAgain) {
+  TestService t;
+  write_small_model(t.folder("en-de"), 2);
+  t.service->drain();
+  t.service->reload();
+  EXPECT_THAT(t.log(), ::testing::Not(::testing::Contains(HasSubstr("loaded again"))));
+}
+
+// Both threads that read requests are busy, as they are with long texts.
+TEST(Service, WhatReadsCountersDoesNotWaitForOtherRequests) {
+  std::atomic<int> busy = 0;
+  std::atomic<bool> go_on = false;
+  TestService t;
+  for (int i = 0; i < 2; ++i)
+    t.service->handle(std::make_shared<Exchange>(HttpRequest{.method = "GET", .path = "/v1/models"}, [&] {
+      ++busy;
+      becomes([&] { return go_on.load(); }, 60);
+    }));
+  EXPECT_TRUE(becomes([&] { return busy == 2; }));
+  for (const char* path : {"/health", "/ready", "/metrics"})
+    EXPECT_TRUE(t.send({.method = "GET", .path = path})->take().head.has_value()) << path;
+  go_on = true;
 }
 
 // As promtool checks them: help and one type for each name, counters that end with _total and nothing else that does.
