@@ -62,7 +62,7 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
 
 int classify(ClassifyCommand command) {
   find_model(command.model, command.text, "attune classify MODEL TEXT");
-  check_output(command.output, {command.file});
+  check_output(command.output, {command.model, command.file});
   const ThreadScope threads = use_threads(command.threads);
   const Device device = device_of(command.device);
   const Classifier classifier = Classifier::load(command.model, precision_of(command.precision, device), device);

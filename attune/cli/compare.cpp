@@ -66,7 +66,7 @@ ComparedRun read_run(const std::string& folder) {
   run.seconds = largest(run.metrics, "seconds");
   if (!run.seconds) {  // of an earlier version, which did not count the time of training alone
     const auto end = largest(run.metrics, "time");
-    if (end) run.seconds = *end - run.metrics.front().value("time", *end);
+    if (end) run.seconds = *end - *first(run.metrics, "time");
   }
   return run;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
@@ -91,7 +92,7 @@ void print(const PreparedIndex& index) {
        pairs ? fmt::format("{} and {}", index.source_vocab, index.target_vocab) : std::to_string(index.source_vocab));
   for (const PreparedTokenizer& t : index.tokenizers) line("tokenizer", t.file + "  sha256 " + t.sha256);
   for (const auto& [field, value] : index.options.items())
-    line("option", one_line(fmt::format("data.{} = {}", field, show(value).substr(0, 80))));
+    line("option", one_line(fmt::format("data.{} = {}", field, cut_text(show(value), 80))));
   if (!index.labels.empty()) line("labels", one_line(fmt::format("{}", fmt::join(index.labels, ", "))));
   line("left out",
        fmt::format("{} too long, {} empty; {} too long and cut", index.skipped_long, index.skipped_empty, index.cut));

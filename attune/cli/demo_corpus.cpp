@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/cli/command.h"
+#include "attune/cli/text_output.h"
 #include "attune/demo/corpus.h"
 #include "attune/text/word_alignment.h"
 
@@ -55,7 +56,7 @@ int run(const Options& options) {
   make_directories(out);
   for (const auto& [path, text] : files) write_file(path, text);
   std::cerr << "wrote " << corpus.train.size() << " + " << corpus.valid.size() << " + " << corpus.test.size()
-            << " English-German pairs to " << out.string() << "\n";
+            << " English-German pairs to " << one_line(out.string()) << "\n";
   return 0;
 }
 

@@ -63,7 +63,7 @@ void write_npy(const std::string& path, const std::vector<float>& values, size_t
 
 int embed(EmbedCommand command) {
   find_model(command.model, command.text, "attune embed MODEL TEXT");
-  check_output(command.output, {command.file});
+  check_output(command.output, {command.model, command.file});
   check_writable(command.output);
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);

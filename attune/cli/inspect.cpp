@@ -246,6 +246,8 @@ int inspect(const InspectCommand& command) {
     const AttentionRequest request{
         .folder = command.what, .text = command.attention, .target = command.target, .text_name = "--attention"};
     const std::string file = command.html.empty() ? "attention.html" : command.html;
+    check_output(file, {command.what});
+    check_writable(file);
     write_file(file, attention_page(view_attention(request)));
     out.line("wrote " + one_line(file));
   } else {

@@ -137,6 +137,9 @@ std::string attention_of(const ReportCommand& command, const std::vector<Json>& 
 
 int report_run(const ReportCommand& command) {
   const std::vector<Json> metrics = read_metrics(command.run);
+  const std::string file = command.out.empty() ? (fs::path(command.run) / "report.html").string() : command.out;
+  check_output(file, {command.run});
+  check_writable(file);
   const std::vector<Json> samples = read_samples(command.run);
   const std::string title = escape_xml("Run " + command.run);
   std::string page = fmt::format(
@@ -149,7 +152,6 @@ int report_run(const ReportCommand& command) {
   page += section("Attention", attention_of(command, samples));
   page += section("Configuration", configuration_of(command.run));
   page += "</body>\n</html>\n";
-  const std::string file = command.out.empty() ? (fs::path(command.run) / "report.html").string() : command.out;
   write_file(file, page);
   TextOutput out;
   out.line("wrote " + one_line(file));

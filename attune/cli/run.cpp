@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <set>
 #include <string>
@@ -30,12 +32,20 @@ namespace {
 int exit_status = 0;
 std::atomic<bool> stop{false};
 std::atomic<int> stop_signal{SIGINT};  // the first that was received
+std::atomic<int64_t> stop_time{0};     // in nanoseconds, of that signal
 
 // Only what a signal handler may do: set a flag, and leave at the second signal. A terminal that is closed may send
-// SIGHUP several times.
+// SIGHUP several times, and a launcher passes on a signal that came to all of its job: two at once are one.
 void on_signal(int signal) {
-  if (!stop.load()) stop_signal = signal;
-  if (stop.exchange(true) && signal != SIGHUP) ::_exit(128 + signal);
+  constexpr int64_t kAtOnce = 500'000'000;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t nanoseconds = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  if (!stop.load()) {
+    stop_signal = signal;
+    stop_time = nanoseconds;
+  }
+  if (stop.exchange(true) && signal != SIGHUP && nanoseconds - stop_time.load() > kAtOnce) ::_exit(128 + signal);
 }
 
 // Starts a thread that does nothing but take SIGINT, SIGHUP and SIGTERM, and blocks them in this thread and in those

@@ -94,6 +94,12 @@ std::optional<double> largest(const std::vector<Json>& lines, const char* name) 
   return found;
 }
 
+std::optional<double> first(const std::vector<Json>& lines, const char* name) {
+  for (const Json& line : lines)
+    if (const auto value = line.find(name); value != line.end() && value->is_number()) return value->get<double>();
+  return std::nullopt;
+}
+
 std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::string& name) {
   std::optional<BestValue> best;
   for (const Json& line : lines) {

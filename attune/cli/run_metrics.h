@@ -37,6 +37,9 @@ std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::stri
 /// The largest value of a name, which grows in the course of a run; nothing where no line has a number.
 std::optional<double> largest(const std::vector<Json>& lines, const char* name);
 
+/// The first number of a name; nothing where no line has one.
+std::optional<double> first(const std::vector<Json>& lines, const char* name);
+
 /// The folder of a run's model: model/ where the run has ended, else best/; nothing where neither is there.
 std::optional<std::filesystem::path> model_of_run(const std::filesystem::path& run);
 

@@ -22,7 +22,8 @@ int make_shortlist(const ShortlistCommand& command) {
   check_range<int64_t>("--frequent", command.frequent, 0, 1 << 20);
   check_range<int64_t>("--sentences", command.sentences, 0, int64_t{1} << 40);
   command.lexicon.validate();
-  check_output(command.output, {command.source, command.target});
+  check_output(command.output, {command.model, command.source, command.target});
+  check_writable(command.output);
   const ModelFolder model = open_model_folder(command.model);
   ParallelCorpus corpus =
       load_parallel_corpus({command.source}, {command.target}, *model.source_tokenizer, *model.target_tokenizer);
@@ -37,8 +38,9 @@ int make_shortlist(const ShortlistCommand& command) {
   double tokens = 0;
   for (const ParallelExample& e : corpus.examples) tokens += static_cast<double>(shortlist.targets_of(e.source).size());
   TextOutput output;
-  output.line(fmt::format("{}: {} sentence pairs; a sentence has {:.0f} of {} target tokens on average", command.output,
-                          corpus.examples.size(), tokens / static_cast<double>(corpus.examples.size()), target_vocab));
+  output.line(fmt::format("{}: {} sentence pairs; a sentence has {:.0f} of {} target tokens on average",
+                          one_line(command.output), corpus.examples.size(),
+                          tokens / static_cast<double>(corpus.examples.size()), target_vocab));
   output.finish();
   return 0;
 }

@@ -55,6 +55,15 @@ std::string escaped(std::string_view text, std::string_view kept, bool marks) {
   return line;
 }
 
+// Whether a file of such a name may be one that makes a model or a run.
+bool may_be_read_in_a_folder(const std::filesystem::path& file) {
+  constexpr std::string_view kKinds[] = {".json", ".jsonl", ".toml", ".safetensors",
+                                         ".bin",  ".model", ".spm",  ".jinja"};
+  constexpr std::string_view kNames[] = {"vocab.txt", "merges.txt"};
+  return std::ranges::find(kKinds, file.extension().string()) != std::end(kKinds) ||
+         std::ranges::find(kNames, file.filename().string()) != std::end(kNames);
+}
+
 }  // namespace
 
 TextOutput::TextOutput(const std::filesystem::path& file) : path_(file) {
@@ -103,13 +112,23 @@ void TextOutput::finish() {
 }
 
 void check_output(const std::string& output, const std::vector<std::string>& inputs) {
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(output, ignored)) return;
+  if (!fs::is_regular_file(output, ignored)) return;
   const auto is_output = [&](const std::string& input) {
-    return std::filesystem::equivalent(input, output, ignored);  // false too where there is no such input
+    return fs::equivalent(input, output, ignored);  // false too where there is no such input
   };
   if (is_output("/dev/stdin") || std::ranges::any_of(inputs, is_output))
     fail<ConfigError>("{}: is an input too, which the output would replace: name another file", output);
+
+  for (const fs::path& file :
+       {fs::absolute(output, ignored), fs::weakly_canonical(output, ignored)}) {  // may be a link
+    if (!may_be_read_in_a_folder(file)) continue;
+    for (fs::path folder = file.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
+      for (const std::string& input : inputs)
+        if (fs::equivalent(input, folder, ignored))
+          fail<ConfigError>("{}: is in {}, which is an input: name another file", output, input);
+  }
 }
 
 void check_writable(const std::string& output) {
@@ -117,7 +136,7 @@ void check_writable(const std::string& output) {
   const std::filesystem::file_type type = std::filesystem::status(output, ignored).type();
   if (output.empty() || type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::character)
     return;
-  const TextOutput file(output);  // without finish(): nothing stays of it
+  const AtomicFile file(output);  // without commit(): nothing stays of it
 }
 
 void write_note(const std::string& text) {

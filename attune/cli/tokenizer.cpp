@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel_tasks.h"
@@ -89,6 +90,7 @@ int train(const TrainCommand& command, const CLI::App& app) {
   check_options(app, kind);
   check_extension(command.output, kind);
   check_output(command.output, command.input);
+  check_writable(command.output);
   const auto tokenizer = train_tokenizer(command, kind);
   tokenizer->save(command.output);
   const bool subwords = kind == TokenizerKind::unigram || kind == TokenizerKind::bpe;
@@ -96,7 +98,7 @@ int train(const TrainCommand& command, const CLI::App& app) {
     write_note(fmt::format("--vocab-size {} is more than the text yields: the vocabulary has {} tokens",
                            command.vocab_size, tokenizer->vocab_size()));
   TextOutput out;
-  out.line(fmt::format("wrote {}: {}, {} tokens", command.output, command.kind, tokenizer->vocab_size()));
+  out.line(fmt::format("wrote {}: {}, {} tokens", one_line(command.output), command.kind, tokenizer->vocab_size()));
   out.finish();
   return 0;
 }
@@ -134,7 +136,7 @@ EncodeInput parse_json_line(const std::string& line, const std::string& where) {
   if (value.is_string()) return {value.get<std::string>()};
   if (value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string())
     return {value[0].get<std::string>(), value[1].get<std::string>()};
-  fail<DataError>("{}: expected a JSON string or a list of two, found {}", where, line.substr(0, 40));
+  fail<DataError>("{}: expected a JSON string or a list of two, found {}", where, cut_text(line, 40));
 }
 
 Encoding encode_one(const Tokenizer& tokenizer, const UseCommand& command, const EncodeInput& input) {
@@ -203,7 +205,7 @@ std::vector<int32_t> parse_ids(std::string_view text, const std::string& where) 
     int32_t id = 0;
     const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || last != word.data() + word.size())
-      fail<DataError>("{}: \"{}\" is no token id", where, word.substr(0, 40));
+      fail<DataError>("{}: \"{}\" is no token id", where, cut_text(word, 40));
     ids.push_back(id);
     at = end;
   }

@@ -251,7 +251,7 @@ int train(const Options& options, const std::shared_ptr<Communicator>& communica
     summary += fmt::format("best validation: {} at step {}\n", best_text(config.best_metric(), result.best_value),
                            *result.best_step);
   if (result.outcome) summary += "averaged model: " + validation_line(*result.outcome, {}, smoothed) + "\n";
-  if (status == 0) summary += "the model is " + options.out + "/model\n";
+  if (status == 0) summary += "the model is " + one_line(options.out) + "/model\n";
   write_to_standard_error(summary);
   return status;
 }

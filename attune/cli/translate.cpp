@@ -109,7 +109,9 @@ TranslateOptions options_of(const TranslateCommand& command, const Translator& t
 
 int translate(TranslateCommand command) {
   find_model(command.model, command.text, "attune translate MODEL TEXT");
-  check_output(command.output, {command.file, command.prefixes, command.shortlist});
+  std::vector<std::string> inputs = command.ensemble;
+  inputs.insert(inputs.end(), {command.model, command.file, command.prefixes, command.shortlist});
+  check_output(command.output, inputs);
   for (const std::string& other : command.ensemble) check_model(other, "--ensemble MODEL");
   const ThreadScope threads = use_threads(command.generation.threads);
   std::vector<std::filesystem::path> folders = {command.model};

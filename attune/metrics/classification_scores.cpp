@@ -1,5 +1,7 @@
 #include "attune/metrics/classification_scores.h"
 
+#include <limits>
+
 #include "attune/base/fail.h"
 
 namespace attune {
@@ -16,6 +18,8 @@ ClassificationScores classification_scores(std::span<const int32_t> predictions,
   if (predictions.size() != references.size())
     fail<DataError>("{} predictions for {} texts", predictions.size(), references.size());
   if (references.empty()) fail<DataError>("classification_scores: there is no text");
+  if (labels < 1 || labels > std::numeric_limits<int32_t>::max())
+    fail<DataError>("classification_scores: there are {} labels, expected 1 to 2^31 - 1", labels);
   const auto classes = static_cast<size_t>(labels);
   ClassificationScores scores;
   if (labels <= kMostConfusionLabels) scores.confusion.assign(classes, std::vector<int64_t>(classes, 0));

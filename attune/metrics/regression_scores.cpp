@@ -10,11 +10,14 @@
 namespace attune {
 namespace {
 
-// The numbers less their mean.
+// The numbers less their mean, the largest as 1 or -1, so that squares stay within the range of doubles.
 std::vector<double> centred(std::span<const double> numbers) {
   const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
   std::vector<double> rest(numbers.begin(), numbers.end());
-  for (double& number : rest) number -= mean;
+  double largest = 0;
+  for (double& number : rest) largest = std::max(largest, std::abs(number -= mean));
+  if (largest > 0)
+    for (double& number : rest) number /= largest;
   return rest;
 }
 
@@ -47,26 +50,33 @@ std::vector<double> ranks(std::span<const double> numbers) {
 }
 
 template <class Failure>
-std::vector<double> finite(std::span<const float> numbers, const char* name) {
+void check_finite(std::span<const double> numbers, const char* name) {
   for (size_t i = 0; i < numbers.size(); ++i)
     if (!std::isfinite(numbers[i])) fail<Failure>("text {}: the {} is {}", i + 1, name, numbers[i]);
-  return {numbers.begin(), numbers.end()};
 }
 
 }  // namespace
 
-RegressionScores regression_scores(std::span<const float> predictions, std::span<const float> references) {
+RegressionScores regression_scores(std::span<const double> predictions, std::span<const double> references) {
   if (predictions.size() != references.size())
     fail<DataError>("{} predictions for {} texts", predictions.size(), references.size());
   if (references.empty()) fail<DataError>("regression_scores: there is no text");
-  const std::vector<double> found = finite<NumericError>(predictions, "prediction");
-  const std::vector<double> right = finite<DataError>(references, "right number");
+  check_finite<NumericError>(predictions, "prediction");
+  check_finite<DataError>(references, "right number");
   RegressionScores scores;
-  for (size_t i = 0; i < found.size(); ++i) scores.mean_squared_error += (found[i] - right[i]) * (found[i] - right[i]);
-  scores.mean_squared_error /= static_cast<double>(found.size());
-  scores.pearson = correlation(found, right);
-  scores.spearman = correlation(ranks(found), ranks(right));
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    const double difference = predictions[i] - references[i];
+    scores.mean_squared_error += difference * difference;
+  }
+  scores.mean_squared_error /= static_cast<double>(predictions.size());
+  scores.pearson = correlation(predictions, references);
+  scores.spearman = correlation(ranks(predictions), ranks(references));
   return scores;
+}
+
+RegressionScores regression_scores(std::span<const float> predictions, std::span<const float> references) {
+  const std::vector<double> found(predictions.begin(), predictions.end()), right(references.begin(), references.end());
+  return regression_scores(std::span(found), std::span(right));
 }
 
 }  // namespace attune

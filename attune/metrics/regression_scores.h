@@ -16,6 +16,8 @@ struct RegressionScores {
 ///   predictions, references: as many of one as of the other
 /// Throws DataError when there are more of one than of the other, there are none, or a reference is not finite, and
 /// NumericError when a prediction is not finite.
+RegressionScores regression_scores(std::span<const double> predictions, std::span<const double> references);
+/// The same of what a model computes.
 RegressionScores regression_scores(std::span<const float> predictions, std::span<const float> references);
 
 }  // namespace attune

@@ -210,8 +210,9 @@ def malformed_skipped(stream: Stream) -> dict:
     stream.compare(text, found.output)
     missing = [n for n in bad if f":{n}:" not in found.messages]
     check(not missing, f"no message about line {missing[:1]}: {found.messages[:200]}")
-    messages = len(found.messages.splitlines())
-    check(messages == len(bad), f"expected {len(bad)} messages, found {messages}")
+    messages = found.messages.splitlines()
+    check(len(messages) == len(bad) + 1, f"expected {len(bad)} messages and how many there are, found {len(messages)}")
+    check(f"{len(bad)} of {len(text)} lines were skipped" in messages[-1], f"expected their number: {messages[-1]}")
     return {
         "lines": stream.o.lines,
         "seconds": found.seconds,

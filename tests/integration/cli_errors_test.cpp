@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -214,6 +215,51 @@ TEST_F(CliErrorsTest, AnOutputFileThatIsAnInputIsRefused) {
   EXPECT_THAT(refusal(run_command({"sh", "-c", words})), HasSubstr("is an input too"));
 }
 
+TEST_F(CliErrorsTest, AnOutputFileInAFolderThatIsReadIsRefused) {
+  const fs::path model = copy();
+  const std::string out = model / kConfigFile, old = read_file(out);
+  const std::string expected =
+      "attune: " + out + ": is in " + model.string() + ", which is an input: name another file\n";
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"translate", model, "The dog.", "--output", out},
+           {"translate", model_, "The dog.", "--ensemble", model, "--output", out},
+           {"evaluate", model, "--source", text_, "--reference", text_, "--output", out},
+           {"shortlist", model, "--source", text_, "--target", text_, "--output", out},
+           {"inspect", model, "--attention", "The dog.", "--html", out},
+           {"draw", "attention", model, "The dog.", "--out", out}})
+    EXPECT_EQ(refusal(run_attune(words)), expected) << words[0];
+  for (const char* command : {"classify", "embed"})
+    EXPECT_EQ(refusal(run_attune({command, model, "The dog.", "--output", out})), expected) << command;
+  const fs::path link = folder_ / "link";
+  fs::create_symlink(out, link);
+  EXPECT_THAT(refusal(run_attune({"translate", model, "The dog.", "--output", link})), HasSubstr("is an input: name"));
+  EXPECT_EQ(read_file(out), old);
+
+  const fs::path run = folder_ / "run";
+  fs::create_directory(run);
+  write_file(run / "metrics.jsonl", "{\"step\":1,\"loss\":2}\n");
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"report", run}, {"draw", "metrics", run}}) {
+    std::vector<std::string> arguments = words;
+    arguments.insert(arguments.end(), {"--out", run / "metrics.jsonl"});
+    EXPECT_THAT(refusal(run_attune(arguments)), HasSubstr("metrics.jsonl: is in " + run.string())) << words[0];
+  }
+  for (int i = 0; i < 2; ++i) output_of({"draw", "metrics", run, "--out", run / "loss.svg"});  // a picture again
+}
+
+TEST_F(CliErrorsTest, AnOutputFileThatCannotBeWrittenIsFoundBeforeTheWork) {
+  const std::string out = text_ + "/out", unread = file("unread", "\xFF\n");  // the work would fail otherwise
+  EXPECT_THAT(refusal(run_attune({"shortlist", model_, "--source", unread, "--target", unread, "--output", out})),
+              HasSubstr("cannot write " + out));
+  EXPECT_THAT(refusal(run_attune({"tokenizer", "train", "--input", unread, "--output", out + ".model"})),
+              HasSubstr("cannot write " + out + ".model"));
+  for (const char* kind : {"attention", "decode"}) {
+    const CommandResult result = run_attune({"bench", kind, "--svg", out});
+    EXPECT_THAT(refusal(result), HasSubstr("cannot write " + out)) << kind;
+    EXPECT_EQ(result.output, "") << kind;
+  }
+}
+
 TEST_F(CliErrorsTest, OptionsThatNothingReadsAreRefused) {
   const std::string out = (folder_ / "vocabulary.json").string();
   EXPECT_EQ(refusal(run_attune(
@@ -357,6 +403,13 @@ TEST_F(CliErrorsTest, HostileNamesStayOnOneLine) {
   const std::string message = refusal_of_model(model);
   EXPECT_THAT(message, HasSubstr("config.json"));
   EXPECT_EQ(message.find('\x1b'), std::string::npos) << "a file may not steer the terminal";
+  const CommandResult corpus = run_attune(
+      {"demo-corpus", "--out", (folder_ / "a\x1b[31m").string(), "--train", "20", "--valid", "2", "--test", "2"});
+  EXPECT_EQ(corpus.status, 0) << corpus.errors;
+  EXPECT_THAT(corpus.errors, AllOf(HasSubstr("a\\x1b[31m"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(output_of({"tokenizer", "train", "--input", text_, "--output", (folder_ / "b\x1b.json").string(),
+                         "--kind", "characters"}),
+              HasSubstr("wrote " + folder_.path().string() + "/b\\x1b.json"));
 }
 
 TEST_F(CliErrorsTest, TokenizerInputs) {

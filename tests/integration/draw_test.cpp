@@ -196,6 +196,10 @@ TEST(Draw, MetricsOfRuns) {
   write_file(folder / "b" / "metrics.jsonl",
              "{\"step\":1,\"loss\":4.5,\"guided_loss\":0.5}\n{\"step\":2,\"loss\":4,\"guided_loss\":0.25}\n");
   EXPECT_THAT(picture({"metrics", b, "--values", "loss,guided_loss"}), HasSubstr("loss, guided_loss")) << "one panel";
+  write_file(folder / "b" / "metrics.jsonl",
+             "{\"step\":1,\"time\":null,\"loss\":4}\n{\"step\":2,\"time\":60,\"loss\":3}\n"
+             "{\"step\":3,\"time\":\"\",\"loss\":3}\n{\"step\":4,\"time\":120,\"loss\":2}\n");
+  EXPECT_THAT(picture({"metrics", b, "--x", "time"}), HasSubstr(">minutes<")) << "lines without a time are left out";
   EXPECT_THAT(no_picture({"metrics", a, "--values", "bleu"}), HasSubstr("has no \"bleu\", but loss, valid_loss"));
   EXPECT_THAT(no_picture({"metrics", (folder / "c").string()}), HasSubstr("/c"));
   write_file(folder / "b" / "metrics.jsonl", "{\"loss\":1}\n");
@@ -239,6 +243,19 @@ TEST(Draw, WhatCannotBeDrawnIsSaidInOneLine) {
   EXPECT_THAT(no_picture({"block", "--preset", "transformer-bass"}), HasSubstr("did you mean \"transformer-base\"?"));
   EXPECT_THAT(no_picture({"block", "--preset", "bert-base", "--set", "model.nrom=pre"}), HasSubstr("nrom"));
   EXPECT_THAT(no_picture({"mask", "--out", "/no/such/folder/a.svg"}), HasSubstr("/no/such/folder"));
+}
+
+TEST(Draw, OptionsThatWouldDoNothingAreRefused) {
+  const std::string demo = (source_dir() / "examples/demo.toml").string();
+  EXPECT_THAT(no_picture({"schedule", demo, "--schedules", "noam"}), HasSubstr("--schedules is not for " + demo));
+  EXPECT_THAT(no_picture({"schedule", demo, "--steps", "7"}), HasSubstr("which has train.steps = "));
+  EXPECT_THAT(no_picture({"positions", "--kind", "alibi", "--d-model", "64"}),
+              HasSubstr("--d-model is not for --kind alibi"));
+  EXPECT_THAT(no_picture({"positions", "--clip", "3"}), HasSubstr("--clip is not for --kind sinusoidal"));
+  EXPECT_THAT(no_picture({"positions", "--kind", "relative", "--base", "3"}), HasSubstr("--base is not for"));
+  EXPECT_THAT(no_picture({"mask", "--size", "3"}), HasSubstr("--size is not for --pattern full"));
+  EXPECT_THAT(no_picture({"mask", "--pattern", "window", "--stride", "3"}), HasSubstr("--stride is not for"));
+  EXPECT_THAT(no_picture({"mask", "--lengths", "5,12", "--length", "3"}), HasSubstr("--length is not for --lengths"));
 }
 
 TEST(Draw, HelpHasExamples) {

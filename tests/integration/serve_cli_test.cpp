@@ -90,6 +90,10 @@ TEST_F(BenchServe, CountsAnswersAndTheirTokens) {
   EXPECT_EQ(result.at("server").at("samples").back().at("requests"), 20);
   EXPECT_GT(result.at("server").at("memory_bytes_at_end"), 1 << 20);
   EXPECT_GT(result.at("server").at("descriptors_at_end"), 2);
+  const CommandResult full = load({"--path", "/v1/translate", "--requests", "2", "--answers", "/dev/full"});
+  EXPECT_EQ(full.errors, "attune: cannot write /dev/full: answers are missing in it\n");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(Json::parse(full.output).at("requests"), 2) << "the figures are printed";
   int64_t tokens = 0;
   const std::vector<std::string> lines = split_lines(read_file(answers));
   ASSERT_EQ(lines.size(), 20u);

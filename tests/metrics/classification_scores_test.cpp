@@ -65,6 +65,8 @@ TEST(ClassificationScores, RefusesWhatIsNoLabel) {
   EXPECT_THROW(classification_scores(Labels{0}, Labels{-1}, 2), DataError);
   EXPECT_THROW(classification_scores(Labels{0}, Labels{0, 1}, 2), DataError);
   EXPECT_THROW(classification_scores(Labels{}, Labels{}, 2), DataError);
+  EXPECT_EQ(message_of<DataError>([] { classification_scores(Labels{0}, Labels{0}, -1); }),
+            "classification_scores: there are -1 labels, expected 1 to 2^31 - 1");
 }
 
 // A matrix of the labels' square would take gigabytes.

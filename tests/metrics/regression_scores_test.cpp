@@ -32,6 +32,16 @@ TEST(RegressionScores, AreThoseOfScipy) {  // 1.17.1: pearsonr(predictions, refe
   EXPECT_NEAR(far.spearman, 0.8157894736842107, 1e-12);
 }
 
+// Of numbers that float32 would take for equal, and of those whose squares no double holds.
+TEST(RegressionScores, AreThoseOfDoubles) {
+  using Doubles = std::vector<double>;
+  const Doubles near = {1, 1 + 1e-12, 1 + 2e-12, 1 + 3e-12}, right = {1, 2, 3, 4};
+  EXPECT_NEAR(regression_scores(near, right).pearson, 1, 1e-6);
+  EXPECT_EQ(regression_scores(near, right).spearman, 1);
+  EXPECT_DOUBLE_EQ(regression_scores(Doubles{0.1}, Doubles{0}).mean_squared_error, 0.1 * 0.1);
+  EXPECT_DOUBLE_EQ(regression_scores(Doubles{1e200, 2e200, 3e200}, Doubles{1e-200, 2e-200, 3e-200}).pearson, 1);
+}
+
 TEST(RegressionScores, CorrelationsDoNotChangeWithScaleAndMean) {
   const Numbers references = {1, 5, 2, 4, 3};
   Numbers scaled;

@@ -16,6 +16,7 @@
 #include "attune/cli/draw/line_chart.h"
 #include "attune/cli/options/pattern_options.h"
 #include "attune/cli/options/threads_option.h"
+#include "attune/cli/text_output.h"
 #include "attune/kernels/attention/attention_plan.h"
 #include "attune/models/config.h"
 #include "attune/nn/module.h"
@@ -185,14 +186,15 @@ std::string chart_of(const AttentionBench& c, const std::vector<Row>& rows) {
 
 int bench_attention(const AttentionBench& c) {
   check(c);
+  check_writable(c.svg);
   const ThreadScope threads = use_threads(c.threads);
   const std::vector<Row> rows = measure(c);
-  if (!c.svg.empty()) write_file(c.svg, chart_of(c, rows));
   if (c.json) {
     std::cout << to_json(c, rows).dump() << "\n";
   } else {
     write_table(c, rows);
   }
+  if (!c.svg.empty()) write_file(c.svg, chart_of(c, rows));
   return 0;
 }
 

@@ -144,7 +144,10 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
 }
 
 int bench_train(const Options& o) {
-  for (const std::string& output : {o.write_batches, o.trace}) check_output(output, {o.config, o.batches.file});
+  for (const std::string& output : {o.write_batches, o.trace}) {
+    check_output(output, {o.config, o.batches.file});
+    check_writable(output);
+  }
   const ThreadScope threads = use_threads(o.threads);
   RunConfig config = configuration(o);
   const bool two_sides = config.model.architecture == Architecture::encoder_decoder;
@@ -188,9 +191,9 @@ int bench_train(const Options& o) {
     result["peak_device_memory_mb"] = megabytes(peak_bytes_of(Cuda{device.index()}));
   const Json profile = o.profile ? profile_json(measured.operations, o.steps, peak_gflops) : Json();
   if (o.profile && o.json) result["profile"] = profile;
-  if (!o.trace.empty()) write_file(o.trace, trace_json(measured.last_step).dump() + "\n");
   print(o, result);
   if (o.profile && !o.json) std::cout << "\n" << profile_table(profile);
+  if (!o.trace.empty()) write_file(o.trace, trace_json(measured.last_step).dump() + "\n");
   return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "attune/cli/draw/line_chart.h"
 #include "attune/cli/options/device_option.h"
 #include "attune/cli/options/threads_option.h"
+#include "attune/cli/text_output.h"
 #include "attune/inference/place_model.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/nn/module.h"
@@ -244,16 +245,17 @@ std::string chart_of(const DecodeBench& b, const std::vector<Row>& rows) {
 
 int bench_decode(const DecodeBench& b) {
   check(b);
+  check_writable(b.svg);
   device_of(b.device);  // before the work
   const ThreadScope threads = use_threads(b.threads);
   const NoGrad no_grad;
   const std::vector<Row> rows = measure(b);
-  if (!b.svg.empty()) write_file(b.svg, chart_of(b, rows));
   if (b.json) {
     std::cout << to_json(b, rows).dump() << "\n";
   } else {
     write_table(rows);
   }
+  if (!b.svg.empty()) write_file(b.svg, chart_of(b, rows));
   return 0;
 }
 

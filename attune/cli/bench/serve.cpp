@@ -205,6 +205,7 @@ int bench_serve(ServeBench& b) {
                  {"client_processor_s", own}};
   if (usage) result["server"] = usage->result();
   std::cout << result.dump() << "\n";
+  if (answers.is_open() && !answers.flush()) fail<FileError>("cannot write {}: answers are missing in it", b.answers);
   return 0;
 }
 

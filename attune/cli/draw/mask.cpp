@@ -39,8 +39,18 @@ HeatMap mask_of(const MaskCommand& c, const AttentionPattern& pattern, int64_t l
   return map;
 }
 
-std::string draw_mask(const MaskCommand& c) {
+void check_options(const CLI::App& app, const MaskCommand& c, const AttentionPattern& pattern) {
+  std::vector<std::string> known = {"--pattern", "--causal", "--length", "--lengths", "--out"};
+  const auto add = [&](const char* size, int64_t&) { known.push_back(fmt::format("--{}", size)); };
+  std::visit([&](auto kind) { visit_fields(kind, add); }, pattern);
+  if (const std::string other = option_beside(app, known); !other.empty())
+    fail<ConfigError>("{} is not for --pattern {}", other, c.pattern);
+  if (!c.lengths.empty() && app.count("--length") > 0) fail<ConfigError>("--length is not for --lengths");
+}
+
+std::string draw_mask(const MaskCommand& c, const CLI::App& app) {
   const AttentionPattern pattern = c.sizes.pattern("--pattern", c.pattern);
+  check_options(app, c, pattern);
   const std::vector<int64_t> lengths = c.lengths.empty() ? std::vector{c.length} : c.lengths;
   if (lengths.size() > kMostSequences)
     fail<ConfigError>("--lengths: has {} sequences, at most {} are drawn", lengths.size(), kMostSequences);
@@ -70,7 +80,7 @@ void add_draw_mask(CLI::App& draw) {
                                   "  attune draw mask --pattern window --size 4 --out window.svg\n"
                                   "  attune draw mask --pattern fixed --stride 8 --summary 2 --causal --out fixed.svg\n"
                                   "  attune draw mask --lengths 5,12,9 --out padding.svg",
-                                  [c] { return draw_mask(*c); });
+                                  [c, &draw] { return draw_mask(*c, *draw.get_subcommand("mask")); });
   command->add_option("--pattern", c->pattern, "full, window, strided or fixed")->capture_default_str();
   c->sizes.add_to(*command);
   command->add_flag("--causal", c->causal, "A query sees no later key");

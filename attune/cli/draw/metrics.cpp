@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMostCurves = 24;
 
-/// What a line has on the horizontal axis: step, seconds since the first line, or tokens. NaN where it has none.
+/// What a line has on the horizontal axis: step, minutes since the first line, or tokens. NaN where it has none.
 double place_of(const Json& line, const std::string& axis, double begin) {
   const std::string name = axis == "step" ? "step" : axis == "time" ? "time" : "tokens";
   const auto found = line.find(name);
@@ -31,7 +31,7 @@ double place_of(const Json& line, const std::string& axis, double begin) {
 // null, which stands for what is not finite, parts the curve.
 Series curve_of(const std::vector<Json>& lines, const std::string& value, const MetricsPicture& c) {
   Series series{.name = value, .points = {}};
-  const double begin = lines.front().value("time", 0.0);
+  const double begin = first(lines, "time").value_or(0);
   double smoothed = std::numeric_limits<double>::quiet_NaN();
   for (const Json& line : lines) {
     const auto found = line.find(value);

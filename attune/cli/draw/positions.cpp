@@ -117,8 +117,19 @@ std::string draw_relative(const PositionsCommand& c) {
                          .maps = {std::move(map)}});
 }
 
-std::string draw_positions(const PositionsCommand& c) {
+void check_options(const CLI::App& app, PositionView view) {
+  std::vector<std::string> known = {"--kind", "--length", "--out"};
+  if (view == PositionView::sinusoidal) known.insert(known.end(), {"--d-model", "--base"});
+  if (view == PositionView::rotary) known.insert(known.end(), {"--d-head", "--base"});
+  if (view == PositionView::alibi) known.emplace_back("--heads");
+  if (view == PositionView::relative) known.emplace_back("--clip");
+  if (const std::string other = option_beside(app, known); !other.empty())
+    fail<ConfigError>("{} is not for --kind {}", other, enum_name(view));
+}
+
+std::string draw_positions(const PositionsCommand& c, const CLI::App& app) {
   const PositionView view = named<PositionView>("--kind", c.kind);
+  check_options(app, view);
   if (!(c.base > 1)) fail<ConfigError>("--base {}: needs a number above 1", c.base);
   switch (view) {
     case PositionView::sinusoidal:
@@ -141,7 +152,7 @@ void add_draw_positions(CLI::App& draw) {
                                   "  attune draw positions --kind rotary --d-head 64 --out rotary.svg\n"
                                   "  attune draw positions --kind alibi --heads 8 --length 128 --out alibi.svg\n"
                                   "  attune draw positions --kind relative --clip 8 --length 32 --out relative.svg",
-                                  [c] { return draw_positions(*c); });
+                                  [c, &draw] { return draw_positions(*c, *draw.get_subcommand("positions")); });
   command->add_option("--kind", c->kind, "sinusoidal, rotary, alibi or relative")->capture_default_str();
   command->add_option("--length", c->length, "Positions")->capture_default_str();
   command->add_option("--d-model", c->d_model, "sinusoidal: dimensions, even")->capture_default_str();

@@ -52,10 +52,14 @@ std::vector<Curve> curves_of_options(const ScheduleCommand& c) {
   return curves;
 }
 
-std::vector<Curve> curves_of_configs(const ScheduleCommand& c) {
+std::vector<Curve> curves_of_configs(const ScheduleCommand& c, const CLI::App& app) {
+  const std::string other = option_beside(app, {"config", "--steps", "--log-x", "--log-y", "--out"});
+  if (!other.empty()) fail<ConfigError>("{} is not for {}, which has a schedule of its own", other, c.configs[0]);
   std::vector<Curve> curves;
   for (const std::string& path : c.configs) {
     const RunConfig run = read_run_config(path);
+    if (run.train.steps > 1 && app.count("--steps") > 0)
+      fail<ConfigError>("--steps is not for {}, which has train.steps = {}", path, run.train.steps);
     curves.push_back({fmt::format("{}: {}", path, enum_name(run.schedule.kind)), run.schedule,
                       run.train.steps > 1 ? run.train.steps : c.steps, run.model.d_model});
   }
@@ -72,8 +76,8 @@ std::vector<int64_t> steps_of(const Curve& curve, bool logarithmic) {
   return {steps.begin(), steps.end()};
 }
 
-std::string draw_schedule(const ScheduleCommand& c) {
-  const std::vector<Curve> curves = c.configs.empty() ? curves_of_options(c) : curves_of_configs(c);
+std::string draw_schedule(const ScheduleCommand& c, const CLI::App& app) {
+  const std::vector<Curve> curves = c.configs.empty() ? curves_of_options(c) : curves_of_configs(c, app);
   LineChart chart{.title = "Learning rate",
                   .x = {.name = "step", .logarithmic = c.log_x},
                   .y = {.name = "learning rate", .logarithmic = c.log_y},
@@ -97,7 +101,7 @@ void add_draw_schedule(CLI::App& draw) {
                                   "  attune draw schedule --out schedules.svg\n"
                                   "  attune draw schedule --schedules noam,inverse_sqrt --warmup 4000 --steps 50000\n"
                                   "  attune draw schedule examples/demo.toml --out demo.svg",
-                                  [c] { return draw_schedule(*c); });
+                                  [c, &draw] { return draw_schedule(*c, *draw.get_subcommand("schedule")); });
   command->add_option("config", c->configs, "Configurations (TOML) of runs, in place of what follows");
   command->add_option("--schedules", c->kinds, "noam, inverse_sqrt, cosine, linear, constant [all]")
       ->delimiter(',')

@@ -131,7 +131,7 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   if (command.source.empty() || command.references.empty())
     fail<ConfigError>("a model that translates needs --source and --reference");
   std::vector<std::string> inputs = command.references;
-  inputs.insert(inputs.end(), {command.source, command.alignments});
+  inputs.insert(inputs.end(), {command.model, command.source, command.alignments});
   check_output(command.output, inputs);
   check_writable(command.output);
   const Lines sources = read_lines(command.source);

@@ -211,7 +211,7 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
   switch (architecture) {
     case Architecture::encoder_classifier: {
       named<LabelledFormat>("--format", evaluation.format);  // before the work
-      check_output(evaluation.confusion, {evaluation.data});
+      check_output(evaluation.confusion, {model.path().string(), evaluation.data});
       const ClassifierFolder files =
           model.load_classifier(weights_to_measure(model, evaluation.precision, evaluation.device), evaluation.device);
       if (files.model->config().is_regression())
