@@ -197,6 +197,7 @@ void require_gradients(Module& module) {
     if (p.tensor->dtype() == DType::bf16)
       fail<ShapeError>("require_gradients: {} is bfloat16, for inference alone; training needs float32", p.name);
   replace(module, [](const std::string&, const Parameter& parameter) {
+    if (parameter.trained && requires_gradient(parameter.tensor)) return parameter.tensor;
     Tensor leaf = parameter.tensor.detach();
     if (parameter.trained) require_gradient(leaf);
     return leaf;

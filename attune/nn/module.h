@@ -67,8 +67,9 @@ void number_dropouts(Module& module);
 /// until the backward pass has ended.
 void set_activation_checkpointing(Module& module, bool on);
 
-/// Makes every trained parameter a leaf whose gradient is kept; a shared parameter has one gradient. Throws ShapeError
-/// naming a trained parameter that is bfloat16: see round_matrices().
+/// Makes every trained parameter a leaf whose gradient is kept; a shared parameter has one gradient. One that is a leaf
+/// already stays as it is, with its gradient. Throws ShapeError naming a trained parameter that is bfloat16: see
+/// round_matrices().
 void require_gradients(Module& module);
 void clear_gradients(Module& module);
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from os import fspath
 from pathlib import Path as FilePath
+from typing import Any
 
 from . import _core
 from ._options import Path
@@ -48,12 +49,17 @@ def attention(model: Path, text: str, target: str = "") -> AttentionPicture:
     return AttentionPicture(_core.attention_page(fspath(model), text, target))
 
 
+def metrics_of(run: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl, the last one left out where a running process has not ended it."""
+    with open(FilePath(run) / "metrics.jsonl", "rb") as lines:
+        return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
 def training_curves(*runs: Path, values: tuple[str, ...] = ("loss", "valid_loss")) -> Curves:
     """What runs have measured, by step: names of metrics.jsonl. Throws DataError where none has such a value."""
     curves: list[tuple[str, list[tuple[float, float]]]] = []
     for run in runs:
-        with open(FilePath(run) / "metrics.jsonl", encoding="utf-8") as lines:
-            entries = [json.loads(line) for line in lines]
+        entries = metrics_of(run)
         for value in values:
             points = [(float(e["step"]), float(e[value])) for e in entries if "step" in e and e.get(value) is not None]
             if points:

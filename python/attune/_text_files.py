@@ -7,12 +7,13 @@ import json
 import re
 import shutil
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import Any
 
 from . import _core
+from ._options import check_text
 
 _PAIR = ("source", "target")
 _PROMPT = ("prompt", "answer")
@@ -20,6 +21,16 @@ _LABELLED = ("label", "text")
 _LABELLED_PAIR = ("label", "text", "second_text")
 _EMPTY_LINE = re.compile(r"\n[ \t\r]*\n")
 _LIST = "written.json"  # in a folder of texts: the names of the files that a run has put there
+
+
+def checked(examples: Iterable[Any]) -> Iterator[Any]:
+    """The examples. Throws DataError for one with a text that has no UTF-8, with its number."""
+    for number, example in enumerate(examples, 1):
+        parts = example if isinstance(example, Collection) and not isinstance(example, str) else (example,)
+        for part in parts:
+            if isinstance(part, str):
+                check_text(part, f"example {number}")
+        yield example
 
 
 def as_written(text: str | tuple[str, str], text_unit: str) -> str:
@@ -43,7 +54,8 @@ def write_examples(
     folder: FilePath, kind: str, architecture: str, text_unit: str, examples: Iterable[Any]
 ) -> dict[str, Any]:
     """Writes the files of training (`kind` "train") or validation ("valid"). Returns the keys of [data] that name and
-    describe them. Throws DataError for an example of another form."""
+    describe them. Throws DataError for an example of another form, and for a text that has no UTF-8."""
+    examples = checked(examples)
     if architecture == "encoder_decoder":
         source, target = folder / f"{kind}.source", folder / f"{kind}.target"
         with _to_write(source) as sources, _to_write(target) as targets:
@@ -52,9 +64,8 @@ def write_examples(
                 sources.write(_line(one))
                 targets.write(_line(other))
         return {f"{kind}_source": [str(source)], f"{kind}_target": [str(target)]}
-    rest = iter(examples)
-    first = list(islice(rest, 1))
-    examples = chain(first, rest)
+    first = list(islice(examples, 1))
+    examples = chain(first, examples)
     if architecture == "encoder_classifier":
         is_pair = any(has_form(one, _LABELLED_PAIR) for one in first)
         form = _LABELLED_PAIR if is_pair else _LABELLED
@@ -138,7 +149,11 @@ def _line(text: Any) -> str:
 
 
 def _json_line(example: Any, form: tuple[str, ...]) -> str:
-    return json.dumps(dict(zip(form, _parts(example, form)))) + "\n"
+    parts = dict(zip(form, _parts(example, form)))
+    try:
+        return json.dumps(parts, allow_nan=False) + "\n"
+    except ValueError:
+        raise _core.DataError(f"{_shown(example)}: a number that is finite was expected") from None
 
 
 def _shown(example: Any) -> str:

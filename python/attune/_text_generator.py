@@ -10,7 +10,7 @@ from . import _core
 from ._core import GeneratedText, Interrupt
 from ._options import GenerateOptions, Path, Precision, Progress, check_text, names_of_folders, plain, reporting, texts_of
 from ._streams import Stream, in_thread, stream_of
-from ._text_files import as_written
+from ._text_files import as_written, checked
 
 
 class GenerationStep(NamedTuple):
@@ -230,13 +230,15 @@ class TextGenerator:
         """
         if isinstance(text, PathLike):
             return self._evaluate_file(FilePath(text), stride, interrupt)
+        if isinstance(text, str):
+            check_text(text, "text")
         with TemporaryDirectory() as folder:
             file = FilePath(folder) / "text"
             with open(file, "w", encoding="utf-8", newline="") as written:
                 if isinstance(text, str):
                     written.write(text)
                 else:
-                    written.writelines(as_written(one, self._generator.text_unit) for one in text)
+                    written.writelines(as_written(one, self._generator.text_unit) for one in checked(text))
             return self._evaluate_file(file, stride, interrupt)
 
     def _evaluate_file(self, file: FilePath, stride: int, interrupt: Interrupt | None) -> PredictionScores:

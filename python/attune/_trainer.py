@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from math import ceil
 from os import fspath
@@ -10,7 +9,7 @@ from typing import Any
 from . import _core
 from ._core import Interrupt, RunConfig, StartReport, StepReport, TrainingResult, ValidationReport
 from ._options import Path
-from ._pictures import Curves, training_curves
+from ._pictures import Curves, metrics_of, training_curves
 from ._text_files import NewTexts, write_examples
 
 Example = str | tuple[str, str] | tuple[float, str] | tuple[str, str, str] | tuple[float, str, str]
@@ -147,9 +146,8 @@ class Trainer:
         self._interrupt.set()
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl."""
-        with open(self.folder / "metrics.jsonl", encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+        """The lines of metrics.jsonl, without one that is not whole yet."""
+        return metrics_of(self.folder)
 
     def curves(self) -> Curves:
         """The losses of the run as a picture, which a notebook shows."""

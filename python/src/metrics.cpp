@@ -52,7 +52,7 @@ void bind_metrics(nb::module_& m) {
       "Accuracy and macro F1 of indices of labels, as scikit-learn computes them.");
   m.def(
       "regression_scores",
-      [](const std::vector<float>& predictions, const std::vector<float>& references) {
+      [](const std::vector<double>& predictions, const std::vector<double>& references) {
         const RegressionScores scores = regression_scores(predictions, references);
         return std::tuple(scores.mean_squared_error, scores.pearson, scores.spearman);
       },

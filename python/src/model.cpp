@@ -26,6 +26,20 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
+// `types` is the number of types that the model has; 0: it ignores them.
+void check_type_ids(const TokenLists& ids, const TokenLists& type_ids, int64_t types) {
+  if (type_ids.size() != ids.size())
+    fail<ShapeError>("type_ids: expected {} sequences, as ids has, found {}", ids.size(), type_ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (type_ids[i].size() != ids[i].size())
+      fail<ShapeError>("type_ids: expected {} types for sequence {}, as it has ids, found {}", ids[i].size(), i,
+                       type_ids[i].size());
+    for (const int32_t type : type_ids[i])
+      if (types > 0 && (type < 0 || type >= types))
+        fail<DataError>("type_ids: sequence {} has type {}, the model has types 0 to {}", i, type, types - 1);
+  }
+}
+
 TransformerConfig config_from(nb::handle source) {
   TransformerConfig config;
   if (nb::isinstance<nb::str>(source)) return preset_model(find_preset(nb::cast<std::string>(source)));
@@ -106,7 +120,10 @@ const TransformerConfig& PythonModel::config() const {
 
 States PythonModel::encode(const TokenLists& ids, const TokenLists& type_ids, bool with_weights) const {
   PackedTokens tokens = packed(ids);
-  if (!type_ids.empty()) tokens.types = packed(type_ids).ids;
+  if (!type_ids.empty()) {
+    check_type_ids(ids, type_ids, config().token_types);
+    tokens.types = packed(type_ids).ids;
+  }
   return std::visit(
       [&](const auto& model) -> States {
         if constexpr (requires { model->encode(tokens); }) {
@@ -186,6 +203,10 @@ CrossEntropy PythonModel::loss(const TokenLists& ids, const Indices& labels, con
                         },
                         [&](const std::shared_ptr<EncoderMaskedLm>& model) -> CrossEntropy {
                           if (!rows) fail<ConfigError>("loss: needs `rows`, where the labels' tokens are hidden");
+                          for (const int32_t row : *rows)  // gather() would take -1 for a row of zeros
+                            if (row < 0 || row >= tokens.sequences.total())
+                              fail<DataError>("rows: row {} is not one of the {} tokens", row,
+                                              tokens.sequences.total());
                           return model->loss(tokens, *rows, labels, options);
                         },
                         [&](const std::shared_ptr<EncoderModel>&) -> CrossEntropy { refuse(config(), "loss"); },
@@ -265,17 +286,18 @@ void bind_parameters(nb::class_<PythonModel>& model) {
       .def_prop_ro("parameter_count", [](const PythonModel& self) { return parameter_count(self.module()); })
       .def(
           "parameters",
-          [](const PythonModel& self) {
+          [](nb::handle self) {  // the model's own tensors, not copies: these would not see its later gradients
             nb::dict parameters;
-            for (const NamedParameter& p : named_parameters(self.module())) parameters[p.name.c_str()] = *p.tensor;
+            for (const NamedParameter& p : named_parameters(nb::cast<const PythonModel&>(self).module()))
+              parameters[p.name.c_str()] = nb::cast(*p.tensor, nb::rv_policy::reference_internal, self);
             return parameters;
           },
           nb::sig("def parameters(self) -> dict[str, Tensor]"),
-          "The parameters by name, on the model's own memory: writing to one changes the model. A shared one has one "
+          "The parameters by name, which are the model's own: writing to one changes the model. A shared one has one "
           "name.")
       .def(
           "require_gradients", [](const PythonModel& self) { require_gradients(self.module()); },
-          "From now on losses have gradients for every parameter that is trained.")
+          "From now on losses have gradients for every parameter that is trained. Those that there are stay.")
       .def("clear_gradients", [](const PythonModel& self) { clear_gradients(self.module()); })
       .def(
           "set_activation_checkpointing",

@@ -38,7 +38,13 @@ std::vector<NamedParameter> parameters_of(nb::handle owner) {
     if (!nb::isinstance<nb::str>(name) || !nb::isinstance<Tensor>(tensor))
       throw nb::type_error("Adam: parameters need to be a Model, or a dict of names and tensors");
     parameters.push_back({nb::cast<std::string>(name), &nb::cast<Tensor&>(tensor)});
-    if (!requires_gradient(*parameters.back().tensor)) require_gradient(*parameters.back().tensor);
+    if (requires_gradient(*parameters.back().tensor)) continue;
+    const bool is_own = nb::inst_state(tensor).second;
+    if (!is_own)  // a model may share it between several places, which its require_gradients() alone knows
+      fail<ConfigError>(
+          "Adam: {} is a model's parameter without a gradient: call the model's require_gradients() before",
+          parameters.back().name);
+    require_gradient(*parameters.back().tensor);
   }
   return parameters;
 }
@@ -48,8 +54,8 @@ std::vector<NamedParameter> parameters_of(nb::handle owner) {
 void bind_optimizer(nb::module_& m) {
   nb::class_<PythonAdam>(m, "Adam", R"(Adam and AdamW, over the parameters of a model or a dict of tensors.
 
-Gradients are required of the parameters from then on. Weight decay applies to matrices alone. Kingma & Ba 2015,
-algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+Gradients are required of the parameters from then on; some of a model's parameters need its require_gradients() before.
+Weight decay applies to matrices alone. Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
 
 >>> weight = Tensor.zeros([1, 2])
 >>> adam = Adam({"weight": weight})

@@ -143,6 +143,14 @@ def test_errors_are_those_of_python_too(translator: attune.Translator, tmp_path:
         translator.translate("a", beam_size=-1)
 
 
+def test_errors_about_any_name_and_text(translator: attune.Translator) -> None:
+    with pytest.raises(attune.FileError, match="nothing\ufffd"):
+        attune.Translator("/tmp/nothing\udcff")  # a name that is not UTF-8
+    with pytest.raises(attune.ConfigError) as error:
+        translator.translate("a", length_normalization="ä" * 60)
+    assert "ääää" in str(error.value) and "\ufffd" not in str(error.value)
+
+
 def test_the_device_is_chosen_by_name(hub: Path) -> None:
     sentence = "a small house"
     assert attune.Translator(hub / "marian", device="cpu").translate(sentence).text == attune.Translator(
@@ -245,6 +253,10 @@ def test_a_language_model_is_evaluated(generator: attune.TextGenerator, hub: Pat
     ).stdout
     of_program = json.loads(printed)
     assert {name: of_program[name] for name in generator.evaluate(file)} == generator.evaluate(file)
+    with pytest.raises(attune.DataError, match="text: character 3 is half of a surrogate pair"):
+        generator.evaluate("a \ud83d")
+    with pytest.raises(attune.DataError, match="example 2: character 1 is half of a surrogate pair"):
+        generator.evaluate(["a", "\ud83d"])
     with pytest.raises(attune.ConfigError, match="stride 100000"):
         generator.evaluate(file, stride=100000)
     with pytest.raises(attune.DataError, match="a text was expected"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -65,6 +66,31 @@ def test_a_loop_in_python_learns() -> None:
     assert loss.labels == 8 and 0 <= loss.correct <= 8
 
 
+def test_gradients_reach_parameters_that_were_taken_before() -> None:
+    model = attune.Model.build(TINY_LANGUAGE_MODEL)
+    parameters = model.parameters()
+    some = {name: p for name, p in parameters.items() if "embedding" in name}
+    assert some
+    with pytest.raises(attune.ConfigError, match="require_gradients"):
+        attune.Adam(some)
+    model.require_gradients()
+    adam = attune.Adam(some)
+    model.loss([[2, 5, 6]], [5, 6, 3]).backward()
+    model.require_gradients()  # gradients stay
+    attune.Adam(model)
+    assert all(p.grad is not None for p in some.values())
+    before = {name: np.asarray(p).copy() for name, p in parameters.items()}
+    assert adam.step(0.1) > 0
+    for name, p in parameters.items():
+        assert np.array_equal(np.asarray(p), before[name]) == (name not in some), name
+
+
+def test_parameters_keep_their_model() -> None:
+    weight = attune.Model.build(TINY_LANGUAGE_MODEL).parameters()
+    gc.collect()
+    assert all(np.isfinite(np.asarray(p)).all() for p in weight.values())
+
+
 def test_a_computation_between_two_parts_of_a_model_has_gradients() -> None:
     """With a scale of NumPy between decoder and projection, gradients are those of finite differences."""
     model = attune.Model.build(TINY_LANGUAGE_MODEL)
@@ -106,6 +132,23 @@ def test_a_classifier_and_its_loss() -> None:
         loss.backward()
         adam.step(0.01)
     assert loss.correct == 2
+
+
+def test_inputs_that_do_not_fit_are_named() -> None:
+    model = attune.Model.build({**TINY_CLASSIFIER, "token_types": 2})
+    ids = [[1, 2, 3], [4]]
+    assert model.encode(ids, type_ids=[[0, 0, 1], [0]]).states.shape == (4, 16)
+    for types in ([[0], [0, 0, 0]], [[0, 0, 0]], [[0, 0, 0], [0, 0]]):
+        with pytest.raises(attune.ShapeError, match="type_ids: expected"):
+            model.encode(ids, type_ids=types)
+    with pytest.raises(attune.DataError, match="type_ids: sequence 0 has type 7, the model has types 0 to 1"):
+        model.encode(ids, type_ids=[[0, 0, 7], [0]])
+    masked = {name: value for name, value in TINY_CLASSIFIER.items() if name != "labels"}
+    model = attune.Model.build({**masked, "architecture": "encoder_masked_lm"})
+    assert model.loss([[1, 2, 3]], [1], rows=[2]).item() > 0
+    for row in (-1, 3):
+        with pytest.raises(attune.DataError, match=f"rows: row {row} is not one of the 3 tokens"):
+            model.loss([[1, 2, 3]], [1], rows=[row])
 
 
 def test_a_folder_of_the_hub_opens_with_its_tokenizer(hub: Path) -> None:

@@ -341,6 +341,40 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     for wrong in ({"label": "no", "text": "a b"}, 5):
         with pytest.raises(attune.DataError, match=r"\(label, text\) was expected"):
             attune.Trainer({"model": {"architecture": "encoder_classifier"}}, tmp_path / "run", train_data=[wrong])
+    half = "\ud83d"  # of a surrogate pair
+    for architecture, wrong in (
+        ("encoder_decoder", ("a", half)),
+        ("encoder_classifier", ("no", half)),
+        ("decoder_lm", half),
+        ("decoder_lm", ("a", half)),
+    ):
+        good = tuple("a" for _ in wrong) if isinstance(wrong, tuple) else "a"
+        choices = {"model": {"architecture": architecture}}
+        with pytest.raises(attune.DataError, match="example 2: character 1 is half of a surrogate pair"):
+            attune.Trainer(choices, tmp_path / "run", train_data=[good, wrong])
+    ratings = {"model": {"architecture": "encoder_classifier", "label_scores": "none"}}
+    with pytest.raises(attune.DataError, match=r"\(nan, 'a'\): a number that is finite was expected"):
+        attune.Trainer(ratings, tmp_path / "run", train_data=[(1.5, "a"), (float("nan"), "a")])
+
+
+def test_a_line_of_metrics_that_is_not_whole_is_left_out(run: attune.Trainer) -> None:
+    whole = run.metrics()
+    file = run.folder / "metrics.jsonl"
+    text = file.read_bytes()
+    try:
+        file.write_bytes(text + b'{"step": 61, "lo')
+        assert run.metrics() == whole
+        assert "<svg" in attune.training_curves(run.folder).svg
+    finally:
+        file.write_bytes(text)
+
+
+def test_scores_are_those_of_doubles() -> None:
+    near = [1, 1 + 1e-12, 1 + 2e-12, 1 + 3e-12]
+    assert attune.regression_scores(near, [1, 2, 3, 4])[2] == 1
+    assert attune.regression_scores([0.1], [0])[0] == pytest.approx(0.1 * 0.1, rel=1e-15)
+    with pytest.raises(attune.DataError, match="there are -1 labels"):
+        attune.classification_scores([0], [0], -1)
 
 
 def test_a_model_that_was_changed_is_saved(run: attune.Trainer, tmp_path: Path) -> None:
