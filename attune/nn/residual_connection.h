@@ -4,6 +4,7 @@
 
 #include "attune/nn/dropout.h"
 #include "attune/nn/layer_norm.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/ops/residual.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -39,7 +40,7 @@ class ResidualConnection final : public Module {
   /// The result, from x and what the sublayer returned.
   Tensor output(const Tensor& x, const Tensor& y) const {
     if (!pre_norm_) return norm_->of_sum(x, y, dropout_.mask());
-    return residual_dropout(x, output_norm_ ? (*output_norm_)(y) : y, dropout_.mask());
+    return residual_dropout(x, output_norm_ ? (*output_norm_)(for_sums(y)) : y, dropout_.mask());
   }
   void visit(Visitor& v) override {
     if (norm_) v("norm", *norm_);
