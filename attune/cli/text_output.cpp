@@ -12,6 +12,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/interrupt.h"
 #include "attune/cli/standard_stream.h"
+#include "attune/text/tokenizer_files.h"
 
 namespace attune::cli {
 namespace {
@@ -55,13 +56,24 @@ std::string escaped(std::string_view text, std::string_view kept, bool marks) {
   return line;
 }
 
-// Whether a file of such a name may be one that makes a model or a run.
-bool may_be_read_in_a_folder(const std::filesystem::path& file) {
-  constexpr std::string_view kKinds[] = {".json", ".jsonl", ".toml", ".safetensors",
-                                         ".bin",  ".model", ".spm",  ".jinja"};
-  constexpr std::string_view kNames[] = {"vocab.txt", "merges.txt"};
+// Whether a file of this name is one of those that make a model or a run.
+bool is_name_of_a_part(const std::filesystem::path& file) {
+  constexpr std::string_view kKinds[] = {".safetensors", ".bin", ".model", ".spm", ".jinja", ".toml"};
+  constexpr std::string_view kNames[] = {"config.json",
+                                         "generation_config.json",
+                                         "source_text.json",
+                                         "modules.json",
+                                         "run.json",
+                                         "metrics.jsonl",
+                                         "samples.jsonl",
+                                         "adapter_config.json",
+                                         "model.safetensors.index.json",
+                                         "pytorch_model.bin.index.json"};
+  const std::string name = file.filename().string();
+  const std::vector<std::string> of_tokenizers = all_tokenizer_files();
   return std::ranges::find(kKinds, file.extension().string()) != std::end(kKinds) ||
-         std::ranges::find(kNames, file.filename().string()) != std::end(kNames);
+         std::ranges::find(kNames, name) != std::end(kNames) ||
+         std::ranges::find(of_tokenizers, name) != of_tokenizers.end();
 }
 
 }  // namespace
@@ -123,7 +135,7 @@ void check_output(const std::string& output, const std::vector<std::string>& inp
 
   for (const fs::path& file :
        {fs::absolute(output, ignored), fs::weakly_canonical(output, ignored)}) {  // may be a link
-    if (!may_be_read_in_a_folder(file)) continue;
+    if (!is_name_of_a_part(file)) continue;
     for (fs::path folder = file.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
       for (const std::string& input : inputs)
         if (fs::equivalent(input, folder, ignored))

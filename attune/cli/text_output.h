@@ -39,8 +39,8 @@ class TextOutput {
 };
 
 /// Throws ConfigError where the file `output`, which a command replaces, is one of its `inputs`, or the file that
-/// standard input comes from, or where it is there already in a folder among the inputs, with a name or an end that the
-/// files of models and runs have. "": no file.
+/// standard input comes from, or where it is there already in a folder among the inputs, with the name of a part of a
+/// model or a run. "": no file.
 void check_output(const std::string& output, const std::vector<std::string>& inputs);
 
 /// Throws FileError where a file cannot be made at `output`, before the work whose result is written there. A device or

@@ -326,9 +326,10 @@ std::filesystem::path adapter_base(const std::filesystem::path& folder) {
 }
 
 std::optional<ChatTemplate> open_chat_template(const std::filesystem::path& folder) {
-  std::optional<ChatTemplate> own = ChatTemplate::load(folder);
-  if (own || !is_adapter_folder(folder)) return own;
-  return ChatTemplate::load(adapter_base(folder));
+  if (!is_adapter_folder(folder)) return ChatTemplate::load(folder);
+  const std::filesystem::path base = adapter_base(folder);
+  std::optional<ChatTemplate> own = ChatTemplate::load(folder, base);
+  return own ? std::move(own) : ChatTemplate::load(base);
 }
 
 std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {

@@ -53,7 +53,7 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
     fail<FileError>("{}: the trainer's state is not valid UTF-8", path.string());
   }
   std::map<std::string, std::string> metadata = {{kState, std::move(state)}};
-  if (!checkpoint.is_due) metadata[kDue] = "no";
+  if (checkpoint.kind != CheckpointKind::due) metadata[kDue] = "no";
   write_safetensors(path, checkpoint.tensors, metadata, Checksum::sha256);
 }
 
@@ -90,11 +90,12 @@ void CheckpointFolder::write(int64_t step, const Checkpoint& checkpoint) const {
   if (keep_last_ <= 0) return;
   std::vector<int64_t> earlier = steps();  // later ones belong to another run and are not ours to remove
   std::erase_if(earlier, [&](int64_t other) { return other > step || !is_checkpoint(file(other)); });
+  const bool stops = checkpoint.kind == CheckpointKind::stop;
   const auto not_due = std::stable_partition(earlier.begin(), earlier.end(),
-                                             [&](int64_t other) { return other == step || is_due(other); });
-  const auto excess = std::max<int64_t>(0, (not_due - earlier.begin()) - keep_last_);
-  std::vector<int64_t> old(not_due, earlier.end());
-  old.insert(old.end(), earlier.begin(), earlier.begin() + excess);
+                                             [&](int64_t other) { return other == step ? !stops : is_due(other); });
+  const auto before = [](auto begin, auto end, int64_t kept) { return end - std::min<int64_t>(kept, end - begin); };
+  std::vector<int64_t> old(earlier.begin(), before(earlier.begin(), not_due, keep_last_));
+  old.insert(old.end(), not_due, before(not_due, earlier.end(), stops ? 2 : 0));
   for (const int64_t other : old) {
     std::error_code error;
     if (!std::filesystem::remove(file(other), error) && error)

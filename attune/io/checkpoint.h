@@ -17,10 +17,16 @@
 
 namespace attune {
 
+enum class CheckpointKind {
+  due,   // at its time
+  stop,  // where a run was stopped, only to go on from there
+  last   // where a run has come to its end; like `stop` if it goes on all the same
+};
+
 struct Checkpoint {
   std::vector<NamedTensor> tensors;
   Json state = Json::object();  // JSON has no infinity and no NaN: they come back as null
-  bool is_due = true;           // false: a run has stopped there, and goes on from there
+  CheckpointKind kind = CheckpointKind::due;
 };
 
 /// Replaces `path` whole or not at all. The file has a checksum of its content. Throws FileError.
@@ -44,12 +50,13 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path folder, int64_t keep_last);
 
   std::filesystem::path file(int64_t step) const;
-  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`, and before them those that were not
-  /// due: a run that went on has the files of one that never stopped. A file of such a name that is no checkpoint is
-  /// set aside, or left as it is.
+  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`. Those that were not due do not
+  /// count and go with the next one that is no stop, so that a run that went on has the files of one that never
+  /// stopped; until then the last two are kept. A file of such a name that is no checkpoint is set aside, or left as it
+  /// is.
   void write(int64_t step, const Checkpoint& checkpoint) const;
   std::vector<int64_t> steps() const;  // ascending; does not check whether the files are valid
-  /// Whether the checkpoint was due, see Checkpoint. Throws FileError.
+  /// Whether the checkpoint was due. Throws FileError.
   bool is_due(int64_t step) const;
   /// Reads a checkpoint and says what is wrong with it, "" for nothing. Throws FileError when it cannot be opened.
   std::string damage(int64_t step) const;

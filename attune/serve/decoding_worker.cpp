@@ -91,7 +91,7 @@ void DecodingWorker::submit(DecodingRequest request, const std::shared_ptr<Queue
 void DecodingWorker::feed() {
   const auto over = [&](const Queue::Group& group) { return stopping_ || is_over(group.items.front()); };
   while (auto taken = queue_.next(over)) submit(std::move(taken->first), taken->second);
-  const int64_t share = std::max<int64_t>(1, options_.places / 4 * 3);
+  const int64_t share = std::max<int64_t>(1, options_.places * 3 / 4);
   const auto has_place = [&](const Queue::Group& group) { return group.running == 0 || running_ < share; };
   while (running_ < options_.places) {
     auto taken = queue_.next(has_place);

@@ -81,28 +81,31 @@ bool is_entity_name(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// The name of "&NAME;" at `at`; "" where there is none.
+// The name of "&NAME;", or of another sign, NAME and ";", at `at`; "" where there is none.
 std::string_view name_at(std::string_view text, size_t at) {
   constexpr std::string_view kLongest = "&CounterClockwiseContourIntegral;";  // of HTML 5
   const std::string_view found = text.substr(at, kLongest.size());
-  const size_t end = found.find(';');
+  const size_t end = found.find(';', 1);
   return end == std::string_view::npos ? "" : found.substr(1, end - 1);
 }
 
 HtmlPart text_part(std::string_view html) {
   HtmlPart part{.is_text = true};
+  std::vector<std::string_view> escaped;  // "NAME" of "&amp;NAME;", which is text that looks like an entity
   for (size_t i = 0; i < html.size(); ++i) {
     if (html[i] == '&') {
       const std::string_view name = name_at(html, i);
       if (const std::string found = entity(name); !found.empty()) {
         part.content += found;
         i += name.size() + 1;
+        if (found == "&") escaped.push_back(name_at(html, i));  // as behind a "&"
         continue;
       }
       if (is_entity_name(name)) part.unknown.emplace(name);
     }
     part.content += html[i];
   }
+  for (const std::string_view name : escaped) part.unknown.erase(std::string(name));
   return part;
 }
 

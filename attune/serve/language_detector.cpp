@@ -3,6 +3,7 @@
 #include <cld2/public/compact_lang_det.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "attune/serve/http/http_error.h"
@@ -35,8 +36,14 @@ std::vector<DetectedLanguage> detect_language(std::string_view text, const std::
   std::vector<DetectedLanguage> found;
   for (int i = 0; i < 3; ++i) {
     const std::string code = known_code(CLD2::LanguageCode(languages[i]), known);
-    if (percent[i] > 0 && !code.empty()) found.push_back({code, static_cast<double>(percent[i])});
+    if (percent[i] <= 0 || code.empty()) continue;
+    const auto same = std::ranges::find(found, code, &DetectedLanguage::code);  // two scripts of Chinese
+    if (same == found.end())
+      found.push_back({code, static_cast<double>(percent[i])});
+    else
+      same->confidence += percent[i];
   }
+  std::ranges::stable_sort(found, std::greater(), &DetectedLanguage::confidence);
   if (found.empty()) found.push_back({contains(known, "en") ? "en" : known.front(), 0});
   return found;
 }

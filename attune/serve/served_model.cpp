@@ -96,7 +96,7 @@ ServedModel::ServedModel(const ServedModel& base, std::string adapter)
       admission_(base.admission_),
       decoder_(base.decoder_) {
   if (!generator_) return;
-  if (auto own = ChatTemplate::load(config_.adapters.at(adapter_))) chat_template_ = std::move(own);
+  if (auto own = ChatTemplate::load(config_.adapters.at(adapter_), config_.folder)) chat_template_ = std::move(own);
 }
 
 ServedModel::~ServedModel() = default;

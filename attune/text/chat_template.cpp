@@ -63,12 +63,15 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string where, std::map<
   parsed_ = std::move(parsed);
 }
 
-std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder) {
+std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs::path& base) {
   const fs::path own = folder / "chat_template.jinja";
   const huggingface::TokenizerConfig config = huggingface::read_tokenizer_config(folder);
+  const huggingface::SpecialNames of_base =
+      base.empty() ? huggingface::SpecialNames{} : huggingface::read_tokenizer_config(base).names;
   std::map<std::string, std::string> tokens;
   for (const huggingface::SpecialToken& token : huggingface::kSpecialTokens)
-    if (const std::string& text = config.names.*token.name; !text.empty()) tokens[token.field] = text;
+    for (const huggingface::SpecialNames* names : {&of_base, &config.names})
+      if (const std::string& text = names->*token.name; !text.empty()) tokens[token.field] = text;
   if (is_there(own)) return ChatTemplate(read_file(own, kMaxTemplate), own.string(), std::move(tokens));
   const std::string config_file = (folder / "tokenizer_config.json").string();
   const std::optional<std::string> source = template_of(config.values, config_file);

@@ -33,8 +33,9 @@ class ChatTemplate {
   ChatTemplate(std::string_view source, std::string where, std::map<std::string, std::string> tokens = {});
 
   /// The template of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json, of several the
-  /// one that is called "default". Nothing where the folder has none. Throws FileError and ConfigError.
-  static std::optional<ChatTemplate> load(const std::filesystem::path& folder);
+  /// one that is called "default". Nothing where the folder has none. Special tokens that the folder does not name are
+  /// those of `base`, for a folder with an adapter. Throws FileError and ConfigError.
+  static std::optional<ChatTemplate> load(const std::filesystem::path& folder, const std::filesystem::path& base = {});
 
   /// Throws DataError "WHERE:LINE: ..." for what the template refuses (roles that do not alternate) or cannot compute.
   std::string render(const std::vector<ChatMessage>& messages, const ChatTemplateOptions& options = {}) const;

@@ -20,7 +20,8 @@ constexpr const char* kStep = "step";
 // What cannot be read twice, as a pipe, counts by its name alone.
 void add(Sha256& hash, const std::string& file) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return hash.update(file);
+  if (!std::filesystem::is_regular_file(file, ignored))
+    return hash.update(std::filesystem::absolute(file, ignored).lexically_normal().string());
   const MappedFile content(file);
   hash.update(content.bytes().data(), content.bytes().size());
 }
@@ -79,18 +80,19 @@ bool take_if_best(const ValidationReport& report, ValidationMetric metric, Train
 
 Json validation_conditions(const RunConfig& config) {
   const TrainConfig& train = config.train;
-  Json conditions = {{"train.valid_sentences", train.valid_sentences},
-                     {"train.valid_beam_size", train.valid_beam_size},
-                     {"train.valid_stride", train.valid_stride},
-                     {"data.valid_fraction", config.data.valid_fraction}};
+  const Architecture architecture = config.model.architecture;
+  Json conditions = {{"data.valid_fraction", config.data.valid_fraction}};
+  if (architecture == Architecture::decoder_lm)
+    conditions["train.valid_stride"] = train.valid_stride;
+  else
+    conditions["train.valid_sentences"] = train.valid_sentences;
   if (config.best_metric() == ValidationMetric::loss) conditions["train.label_smoothing"] = train.label_smoothing;
-  if (config.model.architecture == Architecture::encoder_masked_lm)
-    conditions["train.mask_probability"] = train.mask_probability;
-  if (config.model.architecture == Architecture::encoder_decoder) {
+  if (architecture == Architecture::encoder_masked_lm) conditions["train.mask_probability"] = train.mask_probability;
+  if (config.best_metric() == ValidationMetric::bleu) {
+    conditions["train.valid_beam_size"] = train.valid_beam_size;
     const Json generation = write_fields(config.generation);
     for (const auto& [name, value] : generation.items())
-      if (name != "beam_size")
-        conditions["generation." + name] = value;  // that of validations is train.valid_beam_size
+      if (name != "beam_size") conditions["generation." + name] = value;
   }
   Sha256 text;
   for (const auto* files : {&config.data.valid_source, &config.data.valid_target, &config.data.valid_files})

@@ -227,10 +227,14 @@ FilledModel InitialModel::fill(const RunConfig& config, Module& model) const {
 
 std::string InitialModel::sha256_of_samples() const {
   constexpr size_t kSample = 4096, kSamples = 256;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
-    if (const auto kind = entry.path().extension(); kind == ".safetensors" || kind == ".bin")
-      files.push_back(entry.path());
+  std::vector<std::filesystem::path> files = {folder_.path() / kParameterFile};
+  if (!is_there(files[0])) {  // shards, or PyTorch's files
+    files.clear();
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      if (const std::string name = entry.path().filename().string();
+          is_there(entry.path()) && (name.starts_with("model-") || name.starts_with("pytorch_model")))
+        files.push_back(entry.path());
+  }
   std::ranges::sort(files);
   Sha256 hash;
   for (const std::filesystem::path& file : files) {

@@ -240,7 +240,7 @@ void RunFolder::own(const std::string& name, const std::string& digest) {
 }
 
 void RunFolder::remove_unfinished() {
-  if (is_there_or_link(folder_ / "model")) return;  // of a run that has come to its end
+  if (is_own(kCheckpoints)) return;  // it had some, which somebody has taken away
   for (const char* name : {"metrics.jsonl", "samples.jsonl", "best"}) {
     std::error_code error;
     if (is_own(name)) fs::remove_all(folder_ / name, error);

@@ -202,7 +202,8 @@ void TrainingRun::save() {
   if (is_first_) {
     run_folder_->own("checkpoints");
     Checkpoint checkpoint = make_checkpoint(parts(), adam, state_);
-    checkpoint.is_due = checkpoint_is_due(config_.train, state_);
+    const bool ends = limit_reached(config_.train, state_).has_value();
+    if (!checkpoint_is_due(config_.train, state_)) checkpoint.kind = ends ? CheckpointKind::last : CheckpointKind::stop;
     checkpoints_.write(state_.step, checkpoint);
   }
   saved_step_ = state_.step;

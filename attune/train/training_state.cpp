@@ -162,17 +162,22 @@ std::string describe(const CorpusSize& size, Architecture architecture) {
   return fmt::format("{} with {} and {} tokens", examples, size.tokens, size.target_tokens);
 }
 
-constexpr const char* kCorpusDigest = "sha256";
+// Of text that is read, and of prepared text: digests of files are others than those of the same text in memory.
+constexpr std::array<const char*, 2> kCorpusDigests = {"sha256", "sha256_of_shards"};
+
+const char* digest_name(const RunConfig& config) {
+  return kCorpusDigests[config.data.prepared.empty() ? 0 : 1];
+}
 
 Json corpus_fields(const TrainingParts& parts) {
   Json fields = write_fields(parts.corpus);
-  fields[kCorpusDigest] = parts.corpus_sha256;
+  fields[digest_name(parts.config)] = parts.corpus_sha256;
   return fields;
 }
 
 void check_corpus(Json stored, const TrainingParts& parts, const std::string& where) {
-  const Json digest = stored.value(kCorpusDigest, Json(parts.corpus_sha256));  // earlier versions wrote none
-  stored.erase(kCorpusDigest);
+  const Json digest = stored.value(digest_name(parts.config), Json(parts.corpus_sha256));  // of earlier versions: none
+  for (const char* name : kCorpusDigests) stored.erase(name);
   CorpusSize expected;
   read_fields(stored, expected, where + ": corpus");
   const Architecture architecture = parts.config.model.architecture;
@@ -181,8 +186,8 @@ void check_corpus(Json stored, const TrainingParts& parts, const std::string& wh
     fail<ConfigError>("{}: the text has {}, the run to be resumed has {} ({})", field,
                       describe(parts.corpus, architecture), describe(expected, architecture), where);
   if (digest != parts.corpus_sha256)
-    fail<ConfigError>("{}: the text is another than that of the run to be resumed, with the same size ({})", field,
-                      where);
+    fail<ConfigError>("{}: the text{} is another than that of the run to be resumed, with the same size ({})", field,
+                      parts.config.data.train_alignments.empty() ? "" : ", or its alignments,", where);
 }
 
 // Of the sections that make_checkpoint() writes; a misspelt one would count as missing.

@@ -2,6 +2,8 @@
 
 #include "model.h"
 
+#include <set>
+
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
@@ -38,6 +40,12 @@ void check_type_ids(const TokenLists& ids, const TokenLists& type_ids, int64_t t
       if (types > 0 && (type < 0 || type >= types))
         fail<DataError>("type_ids: sequence {} has type {}, the model has types 0 to {}", i, type, types - 1);
   }
+}
+
+// Guarded by the interpreter's lock. Never destroyed: models may be there until the interpreter's end.
+std::set<const Tensor*>& given_parameters() {
+  static auto* const given = new std::set<const Tensor*>();
+  return *given;
 }
 
 TransformerConfig config_from(nb::handle source) {
@@ -112,6 +120,14 @@ PythonModel::PythonModel(const TransformerConfig& config, uint64_t seed) {
 
 Module& PythonModel::module() const {
   return std::visit([](const auto& model) -> Module& { return *model; }, model_);
+}
+
+PythonModel::~PythonModel() {
+  for (const NamedParameter& p : named_parameters(module())) given_parameters().erase(p.tensor);
+}
+
+bool is_model_parameter(const Tensor& tensor) {
+  return given_parameters().contains(&tensor);
 }
 
 const TransformerConfig& PythonModel::config() const {
@@ -288,8 +304,10 @@ void bind_parameters(nb::class_<PythonModel>& model) {
           "parameters",
           [](nb::handle self) {  // the model's own tensors, not copies: these would not see its later gradients
             nb::dict parameters;
-            for (const NamedParameter& p : named_parameters(nb::cast<const PythonModel&>(self).module()))
+            for (const NamedParameter& p : named_parameters(nb::cast<const PythonModel&>(self).module())) {
+              given_parameters().insert(p.tensor);
               parameters[p.name.c_str()] = nb::cast(*p.tensor, nb::rv_policy::reference_internal, self);
+            }
             return parameters;
           },
           nb::sig("def parameters(self) -> dict[str, Tensor]"),

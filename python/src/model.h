@@ -28,6 +28,7 @@ class PythonModel {
   /// Opens a folder: Attune's, or of the Hugging Face hub. Throws FileError and ConfigError.
   explicit PythonModel(const std::filesystem::path& folder);
   PythonModel(const TransformerConfig& config, uint64_t seed);
+  ~PythonModel();
 
   Module& module() const;
   const TransformerConfig& config() const;
@@ -67,5 +68,8 @@ class PythonModel {
   std::shared_ptr<const Tokenizer> folder_tokenizer_;
   bool frames_texts_ = false;  // as the folder says of its tokenizer
 };
+
+/// Whether Python has the tensor from Model.parameters(), of a model that is still there.
+bool is_model_parameter(const Tensor& tensor);
 
 }  // namespace attune::python

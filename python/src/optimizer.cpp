@@ -39,8 +39,8 @@ std::vector<NamedParameter> parameters_of(nb::handle owner) {
       throw nb::type_error("Adam: parameters need to be a Model, or a dict of names and tensors");
     parameters.push_back({nb::cast<std::string>(name), &nb::cast<Tensor&>(tensor)});
     if (requires_gradient(*parameters.back().tensor)) continue;
-    const bool is_own = nb::inst_state(tensor).second;
-    if (!is_own)  // a model may share it between several places, which its require_gradients() alone knows
+    if (is_model_parameter(*parameters.back().tensor))  // a model may share it between several places, which its
+                                                        // require_gradients() alone knows
       fail<ConfigError>(
           "Adam: {} is a model's parameter without a gradient: call the model's require_gradients() before",
           parameters.back().name);

@@ -64,19 +64,23 @@ TEST(CheckpointFolder, KeepsTheLast) {
 TEST(CheckpointFolder, WhatWasNotDueGoesWithTheNext) {
   const TemporaryFolder folder;
   const CheckpointFolder checkpoints(folder.path(), 2);
-  const auto write = [&](int64_t step, bool is_due) {
+  const auto write = [&](int64_t step, CheckpointKind kind) {
     Checkpoint written = checkpoint(1);
-    written.is_due = is_due;
+    written.kind = kind;
     checkpoints.write(step, written);
-    EXPECT_EQ(checkpoints.is_due(step), is_due);
+    EXPECT_EQ(checkpoints.is_due(step), kind == CheckpointKind::due);
     return checkpoints.steps();
   };
-  write(10, true);
-  write(20, true);
-  EXPECT_THAT(write(23, false), ElementsAre(20, 23));
-  EXPECT_THAT(write(25, false), ElementsAre(20, 25));
-  EXPECT_THAT(write(30, true), ElementsAre(20, 30));
-  EXPECT_EQ(checkpoints.damage(20), "");
+  using enum CheckpointKind;
+  write(10, due);
+  write(20, due);
+  EXPECT_THAT(write(23, stop), ElementsAre(10, 20, 23));
+  EXPECT_THAT(write(25, stop), ElementsAre(10, 20, 23, 25)) << "23 is there if 25 is damaged";
+  EXPECT_THAT(write(27, stop), ElementsAre(10, 20, 25, 27));
+  EXPECT_THAT(write(30, due), ElementsAre(20, 30));
+  write(31, stop);
+  EXPECT_THAT(write(33, last), ElementsAre(30, 33));
+  EXPECT_EQ(checkpoints.damage(30), "");
 }
 
 TEST(CheckpointFolder, NewestSkipsTornFiles) {

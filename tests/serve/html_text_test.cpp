@@ -31,6 +31,12 @@ TEST(HtmlText, EntitiesHaveTheNamesOfHtml4) {
 }
 
 // A browser may know more names.
+TEST(HtmlText, AnEscapedEntityStaysEscaped) {
+  const std::string html = "<p>Write &amp;zeta2; or &amp;eacute; for it</p>";
+  EXPECT_EQ(join_html(split_html(html)), html);
+  EXPECT_EQ(join_html(split_html("&amp;zeta2; &zeta2;")), "&amp;zeta2; &amp;zeta2;") << "a browser shows both alike";
+}
+
 TEST(HtmlText, WhatIsNoKnownEntityStaysAsItIs) {
   const std::string html = "<p>a &check; b &amp;c; d &;</p>";
   EXPECT_EQ(shown(html), "<p>[a &check; b &c; d &;]</p>");

@@ -43,6 +43,8 @@ TEST(LanguageDetector, LanguagesHaveTheCodesThatAreServed) {
   EXPECT_EQ(code(norwegian, "no"), "no");
   EXPECT_EQ(code(traditional, "zh"), "zh");
   EXPECT_EQ(code(traditional, "zh-Hant"), "zh-Hant");
+  const std::string both = std::string("这只老狗睡在花园里，猫坐在墙上看着鸟儿，今天的天气真的很好。") + traditional;
+  EXPECT_EQ(detect_language(both, {"en", "zh"}).size(), 1) << "one language in two scripts";
 }
 
 TEST(LanguageDetector, RoutesNeedIt) {

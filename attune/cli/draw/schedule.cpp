@@ -56,13 +56,15 @@ std::vector<Curve> curves_of_configs(const ScheduleCommand& c, const CLI::App& a
   const std::string other = option_beside(app, {"config", "--steps", "--log-x", "--log-y", "--out"});
   if (!other.empty()) fail<ConfigError>("{} is not for {}, which has a schedule of its own", other, c.configs[0]);
   std::vector<Curve> curves;
+  bool uses_steps = false;
   for (const std::string& path : c.configs) {
     const RunConfig run = read_run_config(path);
-    if (run.train.steps > 1 && app.count("--steps") > 0)
-      fail<ConfigError>("--steps is not for {}, which has train.steps = {}", path, run.train.steps);
+    uses_steps = uses_steps || run.train.steps <= 1;
     curves.push_back({fmt::format("{}: {}", path, enum_name(run.schedule.kind)), run.schedule,
                       run.train.steps > 1 ? run.train.steps : c.steps, run.model.d_model});
   }
+  if (!uses_steps && app.count("--steps") > 0)
+    fail<ConfigError>("--steps is not for {}, which has train.steps = {}", c.configs[0], curves[0].steps);
   return curves;
 }
 

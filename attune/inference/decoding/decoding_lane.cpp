@@ -33,8 +33,10 @@ DecodingReader& DecodingLane::draft_reader(const std::shared_ptr<const DecodingM
   return *drafts_.emplace_back(std::make_unique<DecodingReader>(*draft, ReadBy::draft, draft));
 }
 
-void DecodingLane::enter(std::vector<std::unique_ptr<ActiveRequest>> requests) {
+void DecodingLane::enter(std::vector<std::unique_ptr<ActiveRequest>>&& requests) {
   std::vector<ActiveRequest*> newcomers;
+  newcomers.reserve(requests.size());
+  requests_.reserve(requests_.size() + requests.size());  // from here on no request can be lost
   for (auto& a : requests) {
     newcomers.push_back(a.get());
     requests_.push_back(std::move(a));

@@ -26,7 +26,7 @@ class DecodingLane {
   DecodingLane& operator=(const DecodingLane&) = delete;
 
   /// Reads the sources. Where that fails, these requests end with the error.
-  void enter(std::vector<std::unique_ptr<ActiveRequest>> requests);
+  void enter(std::vector<std::unique_ptr<ActiveRequest>>&& requests);
   /// Reads some more tokens of every request. An error of the model ends all requests with that error.
   void step();
   /// The requests that are over since the last call.

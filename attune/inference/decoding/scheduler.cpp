@@ -62,7 +62,10 @@ struct LaneSlot {
     draft_bytes += sign * a.draft_bytes;
     if (sign > 0) single = a.request.batch.sequences == 1;
   }
-  void enter() { lane.enter(std::exchange(entering, {})); }
+  void enter() {
+    lane.enter(std::move(entering));
+    entering.clear();
+  }
   // A request of any beam has room where there is no other.
   bool has_room_for(const ActiveRequest& a, int64_t vocab) const {
     const BatchLimits& limits = a.request.batch;
@@ -95,6 +98,10 @@ class Scheduler::Impl {
   void end_in_time();
   void admit();
   void take_first(LaneSlot& slot);
+  // The first request from there on that waits for its turn.
+  auto first_in_turn(std::deque<std::unique_ptr<ActiveRequest>>::iterator from) {
+    return std::find_if(from, queue_.end(), [](const auto& a) { return !a->request.at_once; });
+  }
   bool fits_budget(const LaneSlot& slot, const ActiveRequest& request);
   bool may_enter(size_t lane, const ActiveRequest& request, int64_t at_first);
   bool enter_next(LaneSlot& slot);
@@ -133,9 +140,9 @@ uint64_t Scheduler::Impl::submit(DecodingRequest request) {
   const uint64_t id = a->id;
   auto place = queue_.end();
   if (a->request.at_once) {
-    place = std::find_if(queue_.begin(), queue_.end(), [](const auto& other) { return !other->request.at_once; });
+    place = first_in_turn(queue_.begin());
     overtaking_ = place == queue_.end() ? 0 : overtaking_ + 1;
-    if (overtaking_ > kMostOvertaking) place = queue_.end();
+    if (overtaking_ > kMostOvertaking) place = first_in_turn(std::next(place));
   }
   queue_.insert(place, std::move(a));
   return id;
@@ -157,6 +164,7 @@ SchedulerState Scheduler::Impl::state() const {
 void Scheduler::Impl::end_in_time() {
   done_.reserve(done_.size() + queue_.size());
   for (auto& a : queue_) a->end_in_time();
+  if (const auto first = first_in_turn(queue_.begin()); first != queue_.end() && (*first)->over) overtaking_ = 0;
   for (auto& a : queue_)
     if (a->over) done_.push_back(std::move(a));
   std::erase(queue_, nullptr);
@@ -276,8 +284,15 @@ void Scheduler::Impl::collect() {
 void Scheduler::Impl::hand_over() {
   std::exception_ptr error;
   for (const auto& a : std::exchange(done_, {})) {
+    if (!a->request.on_done) continue;
+    DecodingResult result;
     try {
-      if (a->request.on_done) a->request.on_done(a->result());
+      result = a->result();
+    } catch (...) {
+      result = {.error = std::current_exception()};
+    }
+    try {
+      a->request.on_done(std::move(result));
     } catch (...) {
       error = std::current_exception();
     }

@@ -67,7 +67,7 @@ void add_config(Parts& parts, TokenizerConfig&& config, const fs::path& file) {
 }
 
 std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
-  TokenizerConfig config = read_tokenizer_config(file.parent_path());
+  TokenizerConfig config = read_tokenizer_config(file.parent_path(), true);
   const std::string text = read_file(file, kMaxTokenizerBytes);
   TokenMap vocabulary;
   int32_t id = 0;
@@ -138,7 +138,7 @@ PostProcessor framed(const TokenizerConfig& config, const TokenMap& vocabulary) 
 // RoBERTa and BART have <s> and </s> around a text and a classification token, GPT-2 and OPT have not; OPT has these
 // tokens too, but says which class it is, and whether its texts begin with bos.
 std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
-  TokenizerConfig config = read_tokenizer_config(file.parent_path());
+  TokenizerConfig config = read_tokenizer_config(file.parent_path(), true);
   const fs::path merges_file = file.parent_path() / "merges.txt";
   if (!is_there(merges_file))
     fail<FileError>("{}: needs merges.txt beside it (BPE), or source.spm and target.spm (Marian); none is there",
@@ -212,7 +212,7 @@ std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
   }
   const bool is_hub_name = name == "sentencepiece.bpe.model" || name == "spiece.model";
   if (!is_hub_name && name != "tokenizer.model") return nullptr;
-  const TokenizerConfig config = read_tokenizer_config(file.parent_path());
+  const TokenizerConfig config = read_tokenizer_config(file.parent_path(), true);
   if (!is_hub_name && config.tokenizer_class().empty()) return nullptr;
   if (is_m2m100(file, config)) return load_m2m100(file, config);
   return load_piece_tokenizer(file, config);

@@ -33,7 +33,7 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
     return id;
   };
   special_ = {.pad = id_of("<pad>"), .unk = id_of("<unk>"), .bos = -1, .eos = id_of("</s>")};
-  const TokenizerConfig config = read_tokenizer_config(vocabulary.parent_path());
+  const TokenizerConfig config = read_tokenizer_config(vocabulary.parent_path(), true);
   std::vector<AddedToken> tokens;
   for (const char* token : {"</s>", "<unk>", "<pad>"}) tokens.push_back({.content = token, .special = true});
   tokens.insert(tokens.end(), config.added.begin(), config.added.end());
@@ -69,7 +69,8 @@ std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   if (text.starts_with(">>")) {
     if (const size_t end = text.find("<<", 2); end != std::string_view::npos && end > 2) {
-      add(text.substr(0, end + 2), ids);
+      const int32_t id = token_id(text.substr(0, end + 2));
+      ids.push_back(id >= 0 ? id : unk_id());
       text.remove_prefix(end + 2);
     }
   }

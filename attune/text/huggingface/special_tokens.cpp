@@ -96,7 +96,7 @@ SettingsFiles TokenizerConfig::read_files() const {
   return all;
 }
 
-TokenizerConfig read_tokenizer_config(const fs::path& folder) {
+TokenizerConfig read_tokenizer_config(const fs::path& folder, bool added_tokens_json) {
   TokenizerConfig config;
   for (const char* name : kFiles) {
     const fs::path file = folder / name;
@@ -107,7 +107,8 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
     if (file.filename() == kFiles[0]) read_added(values, file.string(), config);
     (file.filename() == kFiles[0] ? config.values : config.map) = std::move(values);
   }
-  if (const fs::path added = folder / "added_tokens.json"; is_there(added) && config.added.empty()) {
+  const fs::path added = folder / "added_tokens.json";
+  if (added_tokens_json && is_there(added) && config.added.empty()) {
     const auto values =
         parse_json<FileError, nlohmann::json>(read_file(added, kMaxTokenizerBytes), added.string(), kLimits);
     read_older_added(values, added.string(), config);

@@ -56,7 +56,8 @@ struct TokenizerConfig {
   SettingsFiles read_files() const;
 };
 
-/// Reads these files of a folder; what is missing is empty. Throws FileError.
-TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder);
+/// Reads these files of a folder; what is missing is empty. added_tokens.json is read where asked for, by tokenizers
+/// without a tokenizer.json. Throws FileError.
+TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder, bool added_tokens_json = false);
 
 }  // namespace attune::huggingface
