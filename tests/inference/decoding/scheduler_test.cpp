@@ -105,8 +105,10 @@ TEST(Scheduler, PromptsTakeTurns) {
     request.on_token = [&begun](const TokenEvent&) { return begun = true; };
     client.submit(i, request);
     int steps = 0;
-    for (; !begun; ++steps)
+    while (!begun) {
       for (auto& [tag, result] : client.work()) found[tag] = std::move(result);
+      ++steps;
+    }
     EXPECT_LE(steps, 2) << "request " << i;
     while (found.find(i) == found.end())
       for (auto& [tag, result] : client.work()) found[tag] = std::move(result);
@@ -130,8 +132,8 @@ TEST(Scheduler, AStreamOfPromptsDoesNotKeepALongOneWaiting) {
   request.on_token = [&](const TokenEvent&) { return begun = true; };
   client.submit(1, request);
   size_t steps = 0;
-  for (; !begun; ++steps) {
-    client.submit(2 + steps, sampling_of(std::vector<int32_t>(kPromptPiece, 5), 1));
+  while (!begun) {
+    client.submit(2 + steps++, sampling_of(std::vector<int32_t>(kPromptPiece, 5), 1));
     client.work();
   }
   EXPECT_LE(steps, 2 * kPieces + 1);
