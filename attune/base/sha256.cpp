@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstring>
 
+#include "attune/base/file.h"
+
 namespace attune {
 namespace {
 
@@ -82,6 +84,13 @@ std::string Sha256::hex() {
   std::string digits;
   for (const uint32_t word : state_) digits += fmt::format("{:08x}", word);
   return digits;
+}
+
+std::string sha256_of_file(const std::filesystem::path& file) {
+  const MappedFile content(file);
+  Sha256 hash;
+  hash.update(content.bytes().data(), content.bytes().size());
+  return hash.hex();
 }
 
 }  // namespace attune

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -32,5 +33,8 @@ inline std::string sha256(std::string_view text) {
   hash.update(text);
   return hash.hex();
 }
+
+/// The digest of a file's content. Throws FileError when it cannot be read.
+std::string sha256_of_file(const std::filesystem::path& file);
 
 }  // namespace attune

@@ -60,6 +60,8 @@ E named(const std::string& option, const std::string& name) {
 
 /// The first option that the command line has beside the known ones, by its name ("--json", "model"); "": none.
 std::string option_beside(const CLI::App& command, const std::vector<std::string>& known);
+/// Throws ConfigError "OPTION is not for WHAT" where there is one.
+void refuse_option_beside(const CLI::App& command, const std::vector<std::string>& known, const std::string& what);
 
 /// Prints "attune: <message>" on stderr, on one line even if a hostile file has put line breaks into it. Returns the
 /// exit status 1.

@@ -222,6 +222,11 @@ std::string option_beside(const CLI::App& command, const std::vector<std::string
   return "";
 }
 
+void refuse_option_beside(const CLI::App& command, const std::vector<std::string>& known, const std::string& what) {
+  if (const std::string other = option_beside(command, known); !other.empty())
+    fail<ConfigError>("{} is not for {}", other, what);
+}
+
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
                       const std::string& examples, Body body) {
   CLI::App* command = parent.add_subcommand(name, description);

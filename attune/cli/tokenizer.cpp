@@ -81,8 +81,7 @@ void check_options(const CLI::App& app, TokenizerKind kind) {
   } else if (kind == TokenizerKind::whitespace) {
     known.insert(known.end(), {"--vocab-size", "--min-count", "--subword-marker"});
   }
-  if (const std::string other = option_beside(app, known); !other.empty())
-    fail<ConfigError>("{} is not for --kind {}", other, enum_name(kind));
+  refuse_option_beside(app, known, fmt::format("--kind {}", enum_name(kind)));
 }
 
 int train(const TrainCommand& command, const CLI::App& app) {

@@ -17,13 +17,11 @@ constexpr const char* kText = "the text for validation";
 constexpr const char* kBestFile = "validation.json";
 constexpr const char* kStep = "step";
 
-// What cannot be read twice, as a pipe, counts by its name alone.
-void add(Sha256& hash, const std::string& file) {
+// A digest of the content of a file; of what cannot be read twice, as a pipe, of its name.
+std::string digest_of(const std::string& file) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored))
-    return hash.update(std::filesystem::absolute(file, ignored).lexically_normal().string());
-  const MappedFile content(file);
-  hash.update(content.bytes().data(), content.bytes().size());
+  if (std::filesystem::is_regular_file(file, ignored)) return sha256_of_file(file);
+  return sha256(std::filesystem::absolute(file, ignored).lexically_normal().string());
 }
 
 // The first condition that changed, as a sentence; empty: none did.
@@ -96,7 +94,7 @@ Json validation_conditions(const RunConfig& config) {
   }
   Sha256 text;
   for (const auto* files : {&config.data.valid_source, &config.data.valid_target, &config.data.valid_files})
-    for (const std::string& file : *files) add(text, file);
+    for (const std::string& file : *files) text.update(digest_of(file));
   conditions[kText] = text.hex();
   return conditions;
 }

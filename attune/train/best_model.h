@@ -19,12 +19,14 @@ bool take_if_best(const ValidationReport& report, ValidationMetric metric, Train
 /// compared where this is equal. Throws FileError.
 Json validation_conditions(const RunConfig& config);
 
-/// For a run that resumes. Forgets the best model if `best` no longer holds one, if another metric decides now, or if
-/// the conditions of the run until now, null where they are not known, are not those of `now`: the next validation, at
-/// this very step if need be, gives the best model. Returns a message for the user, "" if nothing was forgotten.
 struct ValidationConditions {
-  Json before, now;
+  Json before;  // of the run until now; null where they are not known
+  Json now;
 };
+
+/// For a run that resumes. Forgets the best model if `best` no longer holds one, if another metric decides now, or if
+/// the conditions of validations changed: the next validation, at this very step if need be, gives the best model.
+/// Returns a message for the user, "" if nothing was forgotten.
 std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config,
                              const ValidationConditions& conditions, TrainingState& state);
 

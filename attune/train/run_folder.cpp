@@ -49,13 +49,6 @@ bool is_own_leftover(const std::string& name) {
   return std::ranges::find(names, target_of_temporary(name)) != names.end();
 }
 
-std::string digest_of(const fs::path& file) {
-  const MappedFile content(file);
-  Sha256 hash;
-  hash.update(content.bytes().data(), content.bytes().size());
-  return hash.hex();
-}
-
 bool has_any_checkpoint(const fs::path& folder) {
   const CheckpointFolder checkpoints(folder / kCheckpoints, 0);
   std::error_code ignored;
@@ -186,7 +179,7 @@ bool RunFolder::is_own(const std::string& name) const {
 bool RunFolder::has_been_changed(const std::string& name) const {
   const Digests& digests = files_.at(name);
   return !digests.empty() && is_there_or_link(folder_ / name) &&
-         std::ranges::find(digests, digest_of(folder_ / name)) == digests.end();
+         std::ranges::find(digests, sha256_of_file(folder_ / name)) == digests.end();
 }
 
 // Of an earlier version: what a run writes is taken for its own, but not a configuration, which people write too.
@@ -195,7 +188,7 @@ void RunFolder::adopt() {
   for (const std::string& name : names_of_a_run()) {
     if (name == kConfig || !is_there(folder_ / name)) continue;
     const bool lasts = std::ranges::find(tokenizers, name) != tokenizers.end();
-    files_[name] = lasts ? Digests{digest_of(folder_ / name)} : Digests{};
+    files_[name] = lasts ? Digests{sha256_of_file(folder_ / name)} : Digests{};
   }
 }
 
@@ -229,7 +222,7 @@ void RunFolder::own(const std::string& name) {
 void RunFolder::own(const std::string& name, const std::string& digest) {
   Digests digests = {digest};
   if (is_there_or_link(folder_ / name)) {
-    const std::string present = digest_of(folder_ / name);
+    const std::string present = sha256_of_file(folder_ / name);
     if (present != digest && (!is_own(name) || has_been_changed(name))) refuse(folder_ / name);
     if (present != digest) digests.push_back(present);
   }
@@ -252,7 +245,7 @@ fs::path RunFolder::write(const std::string& name, std::string_view text) {
   const fs::path path = folder_ / name;
   const std::string digest = sha256(text);
   fs::path aside;
-  if (is_there_or_link(path) && digest_of(path) != digest && (!is_own(name) || has_been_changed(name))) {
+  if (is_there_or_link(path) && sha256_of_file(path) != digest && (!is_own(name) || has_been_changed(name))) {
     aside = path.string() + ".changed";
     for (int n = 2; is_there_or_link(aside); ++n) aside = fmt::format("{}.changed.{}", path.string(), n);
     std::error_code error;
@@ -271,7 +264,7 @@ void RunFolder::save_tokenizers(const std::function<void(const fs::path& folder)
     const fs::path from = scratch.temporary() / name, to = folder_ / name;
     std::error_code error;
     if (is_there(from)) {
-      own(name, digest_of(from));
+      own(name, sha256_of_file(from));
       fs::rename(from, to, error);
     } else if (is_own(name)) {
       fs::remove(to, error);

@@ -43,8 +43,7 @@ void check_options(const CLI::App& app, const MaskCommand& c, const AttentionPat
   std::vector<std::string> known = {"--pattern", "--causal", "--length", "--lengths", "--out"};
   const auto add = [&](const char* size, int64_t&) { known.push_back(fmt::format("--{}", size)); };
   std::visit([&](auto kind) { visit_fields(kind, add); }, pattern);
-  if (const std::string other = option_beside(app, known); !other.empty())
-    fail<ConfigError>("{} is not for --pattern {}", other, c.pattern);
+  refuse_option_beside(app, known, "--pattern " + c.pattern);
   if (!c.lengths.empty() && app.count("--length") > 0) fail<ConfigError>("--length is not for --lengths");
 }
 

@@ -123,8 +123,7 @@ void check_options(const CLI::App& app, PositionView view) {
   if (view == PositionView::rotary) known.insert(known.end(), {"--d-head", "--base"});
   if (view == PositionView::alibi) known.emplace_back("--heads");
   if (view == PositionView::relative) known.emplace_back("--clip");
-  if (const std::string other = option_beside(app, known); !other.empty())
-    fail<ConfigError>("{} is not for --kind {}", other, enum_name(view));
+  refuse_option_beside(app, known, fmt::format("--kind {}", enum_name(view)));
 }
 
 std::string draw_positions(const PositionsCommand& c, const CLI::App& app) {

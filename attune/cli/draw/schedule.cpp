@@ -53,8 +53,8 @@ std::vector<Curve> curves_of_options(const ScheduleCommand& c) {
 }
 
 std::vector<Curve> curves_of_configs(const ScheduleCommand& c, const CLI::App& app) {
-  const std::string other = option_beside(app, {"config", "--steps", "--log-x", "--log-y", "--out"});
-  if (!other.empty()) fail<ConfigError>("{} is not for {}, which has a schedule of its own", other, c.configs[0]);
+  refuse_option_beside(app, {"config", "--steps", "--log-x", "--log-y", "--out"},
+                       c.configs[0] + ", which has a schedule of its own");
   std::vector<Curve> curves;
   bool uses_steps = false;
   for (const std::string& path : c.configs) {

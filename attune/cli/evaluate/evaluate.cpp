@@ -275,8 +275,7 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
 /// Refuses options that would do nothing for what is evaluated.
 void check_options(const CLI::App& app, const char* evaluated, std::vector<std::string> known) {
   known.insert(known.end(), {"model", "--json"});
-  if (const std::string other = option_beside(app, known); !other.empty())
-    fail<ConfigError>("{} is not for {}", other, evaluated);
+  refuse_option_beside(app, known, evaluated);
 }
 
 void check_options(const CLI::App& app, Architecture architecture) {
