@@ -53,7 +53,7 @@ function(attune_nvcc target source)
   set_property(TARGET attune_cuda_kernels APPEND PROPERTY SOURCES ${object})
 endfunction()
 
-# Adds the sources for GPUs: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the emulation,
+# Adds the sources for GPUs to the target: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the emulation,
 # *_missing.cpp where a library is not there.
 function(attune_cuda_sources target)
   if(NOT ATTUNE_CUDA_BUILT)
@@ -81,15 +81,17 @@ function(attune_cuda_sources target)
     list(FILTER sources EXCLUDE REGEX "/collectives_gpu\\.cpp$")
     message(STATUS "nccl.h is missing: ranks exchange gradients of GPUs through the memory of the host")
   endif()
-  target_sources(${target} PRIVATE ${sources})
-  add_custom_target(attune_cuda_kernels)  # what nvcc compiles, alone
+  add_library(attune_cuda_host OBJECT ${sources})  # beside what nvcc compiles; each can be built alone
+  target_include_directories(attune_cuda_host PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(attune_cuda_host PRIVATE attune_build ${ATTUNE_LIBRARIES})
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:attune_cuda_host>)
+  add_custom_target(attune_cuda_kernels)
   foreach(kernel IN LISTS kernels)
     attune_nvcc(${target} ${kernel})
   endforeach()
   find_path(ATTUNE_CUDA_INCLUDE_DIR cuda_runtime.h HINTS ${folder}/include /usr/local/cuda/include REQUIRED)
   find_library(ATTUNE_CUDART cudart_static HINTS ${folder}/lib ${folder}/lib64 /usr/local/cuda/lib REQUIRED)
-  set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS
-                              "-isystem;${ATTUNE_CUDA_INCLUDE_DIR}")
+  target_compile_options(attune_cuda_host PRIVATE -isystem ${ATTUNE_CUDA_INCLUDE_DIR})
   set(folder_of_sources ${PROJECT_SOURCE_DIR}/attune/kernels/cuda)
   set(nccl_source ${folder_of_sources}/runtime/collectives_gpu.cpp)
   cmake_path(GET ATTUNE_CUDART PARENT_PATH libraries)  # where cuBLASLt and NCCL are looked for if the system has none

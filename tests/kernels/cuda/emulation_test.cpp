@@ -54,6 +54,15 @@ TEST(Emulation, ABlockHasTheSharedMemoryOfTheLeastGpu) {
             "device cuda:0: a block of kernel example needs 166913 bytes of shared memory, the device has 166912");
 }
 
+TEST(Emulation, WhatAGpuDoesNotStartIsRefused) {
+  const Tensor y = Tensor::empty({1, 160}, {DType::i32, kDevice});
+  const SumOfThreads kernel{y.data<int32_t>()};
+  EXPECT_EQ(failure_of({.blocks = 1, .threads = 160}, kernel),
+            "device cuda:0: a block of kernel example needs 160 threads, and has 128 at most");
+  EXPECT_EQ(failure_of({.blocks = int64_t{1} << 31, .threads = 32}, kernel),
+            "device cuda:0: kernel example needs 2147483648 blocks, and has 2147483647 at most");
+}
+
 struct Shuffles {
   static constexpr int kThreads = 64;
   int32_t* y;

@@ -21,6 +21,7 @@
 namespace attune::cuda {
 namespace {
 
+constexpr size_t kMostPlans = 4096;                   // kept at once, of a kilobyte each
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA advises for H100
 
 // The functions of the library.
@@ -238,6 +239,8 @@ class Products {
                   p.c_type,
                   p.activation};
     const auto kept = plans_.find(key);
+    // Batches of packed texts have ever new sizes. A product that is running does not need its plan.
+    if (kept == plans_.end() && plans_.size() >= kMostPlans) plans_.clear();
     const std::optional<Plan>& plan =
         kept != plans_.end() ? kept->second : plans_.emplace(key, make_plan(name, handle_, p)).first->second;
     return plan ? &*plan : nullptr;

@@ -1,5 +1,7 @@
 // GPUs as tensors see them.
 
+#include <limits>
+
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime/runtime.h"
 #include "attune/kernels/cuda/runtime/sending.h"
@@ -46,6 +48,15 @@ std::shared_ptr<Buffer> send_to_cuda(Cuda device, std::span<const std::byte> val
   auto buffer = std::make_shared<CudaBuffer>(device, values.size(), cuda::allocate_for_sending);
   cuda::send(device, values, buffer->data());
   return buffer;
+}
+
+void cuda::check_shape(Cuda device, const char* kernel, int64_t blocks, int threads, int most_threads) {
+  if (threads > most_threads)
+    fail<DeviceError>("device {}: a block of kernel {} needs {} threads, and has {} at most", Device(device).text(),
+                      kernel, threads, most_threads);
+  if (blocks > std::numeric_limits<int32_t>::max())
+    fail<DeviceError>("device {}: kernel {} needs {} blocks, and has {} at most", Device(device).text(), kernel, blocks,
+                      std::numeric_limits<int32_t>::max());
 }
 
 void cuda::refuse_shared(Cuda device, const char* kernel, size_t bytes, size_t most) {

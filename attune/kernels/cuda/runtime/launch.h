@@ -71,6 +71,7 @@ __global__ void __launch_bounds__(256) run_fours(int64_t count, const __grid_con
 template <class Kernel>
 void launch(Cuda device, const char* name, const LaunchShape& shape, const Kernel& kernel) {
   if (shape.blocks == 0) return;
+  check_shape(device, name, shape.blocks, shape.threads, Kernel::kThreads);
   const size_t shared = kReduceBytes + shape.shared_bytes;
   allow_shared(device, name, reinterpret_cast<const void*>(&run_kernel<Kernel>), shared);
   run_kernel<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), shared,
@@ -100,9 +101,9 @@ template <class Kernel>
 void launch(Cuda device, const char* name, const LaunchShape& shape, const Kernel& kernel) {
   static_assert(Kernel::kThreads % kWarp == 0 && Kernel::kThreads <= kMostThreads);
   if (shape.blocks == 0) return;
+  check_shape(device, name, shape.blocks, shape.threads, Kernel::kThreads);
   allow_shared(device, name, nullptr, kReduceBytes + shape.shared_bytes);
-  emulate({name, shape.blocks, std::min(shape.threads, Kernel::kThreads), shape.shared_bytes},
-          [&](Thread& thread) { kernel(thread); });
+  emulate({name, shape.blocks, shape.threads, shape.shared_bytes}, [&](Thread& thread) { kernel(thread); });
   check_launch(device, name);
 }
 

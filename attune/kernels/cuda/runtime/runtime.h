@@ -77,6 +77,9 @@ void* stream_of(Cuda device);
 /// the driver reports without a name.
 void check_launch(Cuda device, const char* kernel);
 
+/// Throws DeviceError for more threads in a block than the kernel is compiled for, or more blocks than a GPU takes.
+void check_shape(Cuda device, const char* kernel, int64_t blocks, int threads, int most_threads);
+
 /// Lets blocks of a kernel have so many bytes of shared memory. `function` is what CUDA launches, null in the
 /// emulation. Throws DeviceError, which names both numbers, where the device has less.
 void allow_shared(Cuda device, const char* kernel, const void* function, size_t bytes);

@@ -200,6 +200,26 @@ void* allocate_in(cudaStream_t order, Cuda device, size_t bytes) {
   return memory;
 }
 
+// To be called before memory or an event is given back. A thread that never chose a device is told the first one, and
+// would make the process a user of it. What is given back came from a device that is in use; which one does not matter.
+void use_one_in_use() noexcept {
+  thread_local bool done = false;
+  if (done) return;
+  done = true;
+  int now = 0;
+  if (cudaGetDevice(&now) != cudaSuccess || is_in_use(now)) return;
+  for (int index = 0; index < kMostDevices; ++index)
+    if (is_in_use(index)) {
+      cudaSetDevice(index);
+      return;
+    }
+}
+
+// An error of what is given back is not told of the next kernel.
+void forget_error(cudaError_t error) noexcept {
+  if (error != cudaSuccess) cudaGetLastError();
+}
+
 }  // namespace
 
 void* allocate(Cuda device, size_t bytes) {
@@ -211,7 +231,8 @@ void* allocate_for_sending(Cuda device, size_t bytes) {
 
 // Also of memory that was allocated for sending: the stream has waited for the copy.
 void release(Cuda device, void* memory) noexcept {
-  cudaFreeAsync(memory, stream(device));
+  use_one_in_use();
+  forget_error(cudaFreeAsync(memory, stream(device)));
 }
 
 void copy_from_host(Cuda device, const void* from, void* to, size_t bytes) {
@@ -245,7 +266,8 @@ void* allocate_pinned(Cuda device, size_t bytes) {
   return memory;
 }
 void release_pinned(void* memory) noexcept {
-  cudaFreeHost(memory);
+  use_one_in_use();
+  forget_error(cudaFreeHost(memory));
 }
 
 // Who waits for it sleeps: otherwise CUDA may keep a core busy.
@@ -258,7 +280,8 @@ void* make_event(Cuda device) {
   return event;
 }
 void release_event(void* event) noexcept {
-  cudaEventDestroy(static_cast<cudaEvent_t>(event));
+  use_one_in_use();
+  forget_error(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
 }
 bool is_done(Cuda device, void* event) {
   const cudaError_t state = cudaEventQuery(static_cast<cudaEvent_t>(event));
