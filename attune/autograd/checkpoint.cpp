@@ -51,7 +51,10 @@ Tensor checkpoint(std::vector<Tensor> inputs, CheckpointedFunction function) {
   const ProfileScope scope("checkpoint");
   Tensor y;
   {
-    const NoGrad no_grad;
+    const ExecutionScope first_pass([](Execution& e) {
+      e.recording = false;
+      e.will_repeat = true;
+    });
     y = function(inputs).detach();
   }
   // Recorded even if no input requires a gradient: parameters that the function uses may require one.

@@ -69,10 +69,11 @@ using LeafObserver = std::function<void(const GradientNode& leaf)>;
 /// one number.
 void backward(const Tensor& loss, const Tensor& cotangent = {}, const LeafObserver& on_complete = {});
 
-/// While this object lives, this thread records no operation and keeps no tensor for it: Execution::recording is false.
+/// While this object lives, this thread records no operation and keeps no tensor for it, nor will it for the same work
+/// later: Execution::recording and will_repeat are false.
 class NoGrad {
  public:
-  NoGrad() : scope_([](Execution& e) { e.recording = false; }) {}
+  NoGrad() : scope_([](Execution& e) { e.recording = e.will_repeat = false; }) {}
 
  private:
   ExecutionScope scope_;

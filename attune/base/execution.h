@@ -28,6 +28,7 @@ struct DropoutStep {
 struct Execution {
   int threads = 0;                                         // in a parallel region; 0: the process's own number
   bool recording = true;                                   // operations are recorded for backward()
+  bool will_repeat = false;                                // the same is computed again later, recorded: checkpoint()
   std::optional<DropoutStep> dropout = {};                 // none: dropout is off
   ProductPrecision precision = ProductPrecision::float32;  // of matrix products
   std::shared_ptr<Bfloat16Copies> bfloat16_copies = {};    // parameters, converted once; null: converted at each use

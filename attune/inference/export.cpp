@@ -14,6 +14,7 @@
 #include "attune/inference/embedder.h"
 #include "attune/inference/stored_model.h"
 #include "attune/io/json_file.h"
+#include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/huggingface/written_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer_files.h"
@@ -39,6 +40,7 @@ constexpr std::array kOtherFiles = {"generation_config.json",
                                     "vocab.txt",
                                     "merges.txt",
                                     "chat_template.jinja",
+                                    "additional_chat_templates/tool_use.jinja",
                                     "chat_template.json",
                                     "modules.json",
                                     "1_Pooling/config.json",
@@ -175,8 +177,9 @@ ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& fo
   done.bytes = written.bytes;
   if (files.generation) write_json_file(folder / kGenerationConfigFile, generation);
   write_tokenizers(folder, files, config, form.hub_class.model_type, done.left_out);
-  if (const fs::path chat = source.path() / "chat_template.jinja"; is_there(chat))
-    write_file(folder / chat.filename(), read_file(chat, kMaxTokenizerBytes));
+  for (const char* name : {huggingface::kChatTemplate, huggingface::kToolTemplate})
+    if (const fs::path chat = source.path() / name; is_there(chat))
+      huggingface::write_settings_file(folder, name, read_file(chat, kMaxTokenizerBytes));
   const bool is_embedder = config.architecture == Architecture::encoder;
   if (is_embedder) write_embedding_settings(folder, read_embedding_settings(source.path()), config.d_model);
   return done;

@@ -14,11 +14,10 @@ struct QuantizedModel {
 };
 
 /// Writes a model folder with weights as panels of the format `weights`: the weights of matrix products and embeddings.
-/// Norms, biases, positions and everything else stay float32. Translator, TextGenerator and Classifier load such a
-/// folder as any other, and map it. Training needs the original. The folder is written whole or not at all:
+/// Norms, biases, positions and everything else stay float32. Translator, TextGenerator, Classifier and Embedder
+/// load such a folder as any other, and map it. Training needs the original. The folder is written whole or not at all:
 /// `before_each` is called before each matrix and at the end, and when it throws nothing is left. Throws FileError,
-/// also when `out` exists; ConfigError for a model whose weights are panels already, or that is only for training
-/// (encoder_masked_lm).
+/// also when `out` exists; ConfigError for a model whose weights are panels already.
 QuantizedModel quantize_model_folder(const std::filesystem::path& model, const std::filesystem::path& out,
                                      WeightFormat weights, const std::function<void()>& before_each = {});
 

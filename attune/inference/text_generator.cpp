@@ -68,11 +68,20 @@ struct Pieces {
   }
 }
 
+// The most texts of one request. With a draft they want several rows of logits each.
+int64_t texts_of_request(const GenerateOptions& options, int64_t vocab) {
+  if (options.draft == nullptr) return options.batch_texts;
+  return std::clamp<int64_t>(most_rows_of_step(vocab) / (1 + options.draft_tokens), 1, options.batch_texts);
+}
+
 // The texts of one call of generate().
 class GenerationCall {
  public:
   GenerationCall(const TextGenerator& generator, Scheduler& scheduler, const GenerateOptions& options)
-      : options_(options), requests_(generator, options), client_(scheduler) {}
+      : options_(options),
+        requests_(generator, options),
+        texts_of_request_(texts_of_request(options, scheduler.model().vocab())),
+        client_(scheduler) {}
 
   std::vector<GeneratedText> run(std::span<const std::string> prompts);
 
@@ -83,6 +92,7 @@ class GenerationCall {
 
   const GenerateOptions& options_;
   GenerationRequests requests_;
+  int64_t texts_of_request_;
   Pieces pieces_;
   std::vector<GrowingText> texts_;
   SchedulerClient client_;  // goes first: what is at work writes to the texts
@@ -133,8 +143,8 @@ std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prom
   for (size_t p = 0; p < prompts.size(); ++p) encoded.push_back(requests_.encode(prompts[p], place(p)));
   texts_.reserve(prompts.size() * static_cast<size_t>(options_.samples));  // requests point at them
   for (const std::vector<int32_t>& prompt : encoded) {
-    for (int64_t s = 0; s < options_.samples; s += options_.batch_texts)
-      submit(prompt, s, std::min(options_.batch_texts, options_.samples - s));
+    for (int64_t s = 0; s < options_.samples; s += texts_of_request_)
+      submit(prompt, s, std::min(texts_of_request_, options_.samples - s));
   }
   std::vector<GeneratedText> results(texts_.size());
   while (client_.outstanding() > 0) {

@@ -52,7 +52,14 @@ void TranslationCall::submit() {
   for (; waiting() && client_.outstanding() < most_submitted_; ++next_) {
     Entry& e = entry(order_[next_]);
     auto source = requests_.options().alignments ? e.source : std::move(e.source);
-    client_.submit(order_[next_], requests_.request(std::move(source), std::move(e.constraints)));
+    try {
+      client_.submit(order_[next_], requests_.request(std::move(source), std::move(e.constraints)));
+    } catch (const TooManyBytes& error) {
+      e.failure = fmt::format("{}: {}", e.name, error.what());
+      e.too_large = e.done = true;
+      if (too_large_.empty()) too_large_ = e.failure;
+      ++done_;
+    }
   }
 }
 
@@ -61,6 +68,7 @@ void TranslationCall::work() {
   auto done = client_.work();
   check_interrupt(requests_.options().interrupt);  // then results are cut short
   for (auto& [id, found] : done) {
+    if (found.cut_short == FinishReason::interrupted) throw Interrupted();  // by a flag that was reset since
     Entry& e = entry(id);
     try {
       if (found.error) std::rethrow_exception(found.error);
@@ -93,6 +101,16 @@ std::vector<Translation> TranslationCall::take() {
 
 const std::string* TranslationCall::failure() const {
   return entries_.empty() || entries_.front().failure.empty() ? nullptr : &entries_.front().failure;
+}
+
+void TranslationCall::throw_failure() const {
+  const Entry& e = entries_.front();
+  if (e.too_large) fail<ConfigError>("{}", e.failure);
+  fail<NumericError>("{}", e.failure);
+}
+
+void TranslationCall::refuse_too_large() const {
+  if (!too_large_.empty()) fail<ConfigError>("{}", too_large_);
 }
 
 void TranslationCall::pass_over_failure() {

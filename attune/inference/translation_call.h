@@ -29,8 +29,13 @@ class TranslationCall {
   void report();
   /// Reports, then returns the translations that are done and next in the order.
   std::vector<Translation> take();
-  /// What is wrong with the sentence that is next in the order: logits that are not finite. Null where nothing is.
+  /// What is wrong with the sentence that is next in the order: logits that are not finite, or a search that could need
+  /// more than cache_bytes. Null where nothing is.
   const std::string* failure() const;
+  /// Throws it, as NumericError or as ConfigError. There has to be one.
+  [[noreturn]] void throw_failure() const;
+  /// Throws ConfigError for the longest of the sentences so far whose search could need more than cache_bytes.
+  void refuse_too_large() const;
   /// Makes the translation of that sentence an empty one.
   void pass_over_failure();
 
@@ -48,6 +53,7 @@ class TranslationCall {
     std::string name = {};  // where it is from
     Translation translation = {};
     std::string failure = {};  // then there is no translation
+    bool too_large = false;    // what the failure is: the search is too large for cache_bytes
     bool done = false;
   };
   Entry& entry(size_t id) { return entries_[id - taken_]; }
@@ -59,6 +65,7 @@ class TranslationCall {
   std::deque<Entry> entries_;  // from the first that is not taken
   size_t taken_ = 0;
   int64_t done_ = 0;
+  std::string too_large_ = {};       // the first failure of that kind
   std::vector<size_t> unreported_;   // ids of translations that are done
   std::vector<size_t> order_;        // ids in the order of entering; ids count what was added
   size_t next_ = 0, first_new_ = 0;  // in order_: the first to submit, the first to sort

@@ -170,8 +170,7 @@ Translation TranslationRequests::translation(const DecodingResult& found, const 
                       words_of_tokens(target, h.tokens), h.alignment);
     translation.n_best.push_back(std::move(text));
   }
-  // Nothing was finished in time, or the vocabulary has nothing that may be produced.
-  if (translation.n_best.empty()) translation.n_best.emplace_back().finished = !found.cut_short.has_value();
+  if (translation.n_best.empty()) translation.n_best.emplace_back().finished = false;  // nothing was found in time
   return translation;
 }
 

@@ -161,11 +161,12 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
              options.places.empty() ? "" : options.places[i]);
   for (int64_t before = call.done(); call.busy(); before = call.done()) {
     call.work();
+    call.refuse_too_large();
     call.report();
     if (options.progress && call.done() > before) options.progress(call.done(), static_cast<int64_t>(sentences.size()));
   }
   std::vector<Translation> translations = call.take();
-  if (const std::string* failure = call.failure()) fail<NumericError>("{}", *failure);
+  if (call.failure() != nullptr) call.throw_failure();
   return translations;
 }
 
@@ -203,7 +204,7 @@ void Translator::translate(const TranslationStream& stream, const TranslateOptio
       if (std::vector<Translation> done = call.take(); !done.empty()) write(std::move(done));
       const std::string* failure = call.failure();
       if (failure == nullptr) return;
-      if (!stream.skip) fail<NumericError>("{}", *failure);
+      if (!stream.skip) call.throw_failure();
       skip(written, *failure);
       call.pass_over_failure();
     }

@@ -34,7 +34,7 @@ struct ScoredText {
   std::string text;
   double score = 0;                                  // log_probability / length_divisor(), plus the coverage penalty
   std::vector<int32_t> tokens;                       // of the target vocabulary, without bos and eos
-  bool finished = true;                              // not cut off by the length limit
+  bool finished = true;                              // ended by eos; false: cut off, or no token could follow it
   std::vector<double> token_log_probabilities = {};  // of each token, and of eos where it is finished
   double log_probability = 0;                        // their sum
   WordAlignment alignment = {};                      // on request
@@ -98,9 +98,10 @@ struct TranslationStream {
   std::function<std::vector<StreamedSentence>(bool wait)> read;
   /// Takes the next translations, in the order of the sentences.
   std::function<void(std::vector<Translation>)> write;
-  /// Called with the message for a sentence that is too long or not valid UTF-8, or for which the model's logits are
-  /// not finite; its translation is then empty, not finished, and has the message too. Without this function such a
-  /// sentence ends translate() with an error, after the translations before it are written.
+  /// Called with the message for a sentence that is too long or not valid UTF-8, for which the model's logits are not
+  /// finite, or whose search could need more than SchedulerOptions::cache_bytes; its translation is then empty, not
+  /// finished, and has the message too. Without this function such a sentence ends translate() with an error, after the
+  /// translations before it are written.
   std::function<void(const std::string& what)> skip = {};
 };
 
@@ -126,7 +127,8 @@ class Translator {
   static Translator load(const std::filesystem::path& folder, const SchedulerOptions& options = {},
                          const AdapterFolders& adapters = {});
   /// From several model folders, which translate together: at each step, the probability of a token is the mean of
-  /// their probabilities. Tokenizers, generation settings and word alignments are the first one's. Throws FileError or
+  /// their probabilities. Tokenizers, generation settings and word alignments are the first one's. A repetition_penalty
+  /// needs penalize_log_probabilities and a beam of several, else translate() throws ConfigError. Throws FileError or
   /// ConfigError, also unless all have the same vocabularies.
   static Translator load_ensemble(const std::vector<std::filesystem::path>& folders,
                                   const SchedulerOptions& options = {});
@@ -136,8 +138,9 @@ class Translator {
   /// Returns one translation for each sentence, in their order. A sentence that is done makes room for the next at
   /// once. A sentence's translation does not depend on what else is translated at the same time. Throws DataError
   /// naming the sentence (counted from 1) that is too long or not valid UTF-8, before anything is translated,
-  /// ConfigError for options that do not fit, and NumericError naming the first sentence for which the model's logits
-  /// are not finite.
+  /// ConfigError for options that do not fit and for a sentence whose search could need more than
+  /// SchedulerOptions::cache_bytes, and, once all others are translated, NumericError naming the first sentence for
+  /// which the model's logits are not finite.
   std::vector<Translation> translate(std::span<const std::string> sentences,
                                      const TranslateOptions& options = {}) const;
   std::vector<Translation> translate(std::initializer_list<std::string> sentences,

@@ -40,13 +40,16 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, const Attentio
 DecoderOutput Decoder::forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask,
                                AttentionMask cross_mask) const {
   self_mask.with_weights = cross_mask.with_weights = true;
-  DecoderOutput result{.states = x, .self_weights = {}, .cross_weights = {}};
+  const std::vector<Tensor> none(layers_.size());
+  DecoderOutput result{.states = x, .self_weights = none, .cross_weights = none};
   const Tensor source = memory.defined() ? for_products(memory) : memory;
-  for (const auto& layer : layers_) {
-    const DecoderLayerOutput output = layer->forward(result.states, source, self_mask, cross_mask);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerUse use(layers_, i);
+    if (leaves_out(static_cast<int64_t>(i))) continue;
+    const DecoderLayerOutput output = layers_[i]->forward(result.states, source, self_mask, cross_mask);
     result.states = output.states;
-    result.self_weights.push_back(output.self_weights);
-    result.cross_weights.push_back(output.cross_weights);
+    result.self_weights[i] = output.self_weights;
+    result.cross_weights[i] = output.cross_weights;
   }
   if (norm_) result.states = (*norm_)(result.states);
   return result;

@@ -10,7 +10,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput.
+/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput; undefined of a layer
+/// that is left out, see set_layer_dropout().
 struct DecoderOutput {
   Tensor states;
   std::vector<Tensor> self_weights, cross_weights;  // undefined tensors where there is no cross-attention

@@ -25,11 +25,13 @@ Tensor Encoder::operator()(const Tensor& x, const AttentionMask& mask) const {
 
 EncoderOutput Encoder::forward(const Tensor& x, AttentionMask mask) const {
   mask.with_weights = true;
-  EncoderOutput result{.states = x, .weights = {}};
-  for (const auto& layer : layers_) {
-    const AttentionOutput output = layer->forward(result.states, mask);
+  EncoderOutput result{.states = x, .weights = std::vector<Tensor>(layers_.size())};
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerUse use(layers_, i);
+    if (leaves_out(static_cast<int64_t>(i))) continue;
+    const AttentionOutput output = layers_[i]->forward(result.states, mask);
     result.states = output.states;
-    result.weights.push_back(output.weights);
+    result.weights[i] = output.weights;
   }
   if (norm_) result.states = (*norm_)(result.states);
   return result;

@@ -8,7 +8,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// States [tokens, d_model] and the attention weights of every layer, see AttentionOutput.
+/// States [tokens, d_model] and the attention weights of every layer, see AttentionOutput; undefined of a layer that is
+/// left out, see set_layer_dropout().
 struct EncoderOutput {
   Tensor states;
   std::vector<Tensor> weights;
@@ -16,7 +17,7 @@ struct EncoderOutput {
 
 /// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were
 /// built with, or null. A layer may be several elements of `layers` (Lan et al. 2020); it has the name of the first,
-/// and the same dropout mask each time it is applied.
+/// and dropout masks of its own each time it is applied, see LayerUse.
 class Encoder final : public LayerStack {
  public:
   Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,

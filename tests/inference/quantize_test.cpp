@@ -180,10 +180,13 @@ TEST_F(QuantizeTest, TheTemplateOfChatsIsKept) {
   write_file(folder_ / "model" / "chat_template.jinja",
              "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
   write_file(folder_ / "model" / "tokenizer_config.json", R"({"eos_token": "</s>"})");
+  fs::create_directory(folder_ / "model" / "additional_chat_templates");
+  write_file(folder_ / "model" / "additional_chat_templates" / "tool_use.jinja", "{{ tools | length }}{{ eos_token }}");
   quantize_model_folder(folder_ / "model", folder_ / "small", WeightFormat::int8);
   const std::optional<ChatTemplate> chat = ChatTemplate::load(folder_ / "small");
   ASSERT_TRUE(chat);
   EXPECT_EQ(chat->render({{"user", "a"}}), "a</s>");
+  EXPECT_EQ(chat->render_json("[]", R"({"tools": [{}]})"), "1</s>");
 }
 
 // As T5's is; what is added has no text.

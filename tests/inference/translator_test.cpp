@@ -13,7 +13,9 @@
 #include "attune/base/parallel.h"
 #include "attune/inference/decoding/beam_search.h"
 #include "attune/inference/decoding/scheduler.h"
+#include "attune/inference/translation_call.h"
 #include "attune/text/whitespace_tokenizer.h"
+#include "tests/inference/decoding/wrapped_model.h"
 #include "tests/inference/random_model.h"
 #include "tests/support/errors.h"
 
@@ -64,6 +66,46 @@ TEST_F(TranslatorTest, AnInterruptAndATextOfMegabytesEndIt) {
                 translate({"a1", std::string(size_t{8} << 20, 'a')});
               }),
               HasSubstr("sentence 2: has 8388608 bytes, at most 1048576 are accepted"));
+}
+
+// A model whose steps are interrupted by a flag that is reset at once.
+class BrieflyInterrupted final : public WrappedModel {
+ public:
+  BrieflyInterrupted(std::shared_ptr<const DecodingModel> model, std::atomic<bool>& flag)
+      : WrappedModel(std::move(model)), flag_(flag) {}
+  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
+    flag_ = true;
+    try {
+      WrappedModel::step(input, cache, output);
+    } catch (const Interrupted&) {
+      flag_ = false;
+      throw;
+    }
+  }
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+TEST_F(TranslatorTest, AnInterruptEndsItThoughItsFlagIsReset) {
+  std::atomic<bool> interrupt = false;
+  const std::shared_ptr<const Transformer> model(std::shared_ptr<const Transformer>(), &translator_.model());
+  Scheduler scheduler(
+      std::make_shared<BrieflyInterrupted>(std::make_shared<TranslationDecodingModel>(model), interrupt));
+  TranslationCall call(translator_, scheduler, {.interrupt = &interrupt});
+  call.add("a1 a2", {});
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 20 && call.busy(); ++i) call.work();
+      },
+      Interrupted);
+  EXPECT_FALSE(interrupt);
+}
+
+TEST_F(TranslatorTest, WhatFindsNothingIsNotFinished) {
+  const Translation none = TranslationRequests(translator_, {}).translation({}, {7, 3});
+  ASSERT_EQ(none.n_best.size(), 1u);
+  EXPECT_FALSE(none.n_best.front().finished);
 }
 
 TEST_F(TranslatorTest, OthersAreMadeOfTheModelWhileOneTranslates) {
@@ -434,6 +476,44 @@ TEST_F(TranslatorTest, RefusesWhatIsNoUtf8) {
   EXPECT_EQ(written,
             (std::vector<std::string>{translator_.translate("a1").text(), "", translator_.translate("a2").text()}));
   EXPECT_EQ(told, std::vector<std::string>{"news:2: is not valid UTF-8"});
+}
+
+// A source of more than four tokens, with which the beam has no room in the cache.
+TEST_F(TranslatorTest, ASentenceThatIsTooLargeForTheCacheIsNamedAndSkippedAlone) {
+  const int64_t most_tokens = 1 + generation_.beam_size * generation_.max_length;
+  const Translator tight(model_, source_, target_, generation_,
+                         {.cache_bytes = translator_.scheduler().model().cache_bytes(most_tokens, 5)});
+  const std::string large = "a1 a2 a3 a4 a5";
+  std::vector<Translation> written;
+  std::vector<std::string> told;
+  std::vector<StreamedSentence> piece;
+  const auto translate_stream = [&](const std::function<void(const std::string&)>& skip) {
+    written.clear();
+    piece = {{.text = "a1 a2"}, {.text = large, .place = "news:2"}, {.text = "a3 a4 a5 a6"}};
+    tight.translate({.read = [&](bool) { return std::exchange(piece, {}); },
+                     .write =
+                         [&](std::vector<Translation> translations) {
+                           for (Translation& t : translations) written.push_back(std::move(t));
+                         },
+                     .skip = skip});
+  };
+  const std::string refusal = "news:2: request: its cache may come to";
+  EXPECT_THAT(message_of<ConfigError>([&] { translate_stream({}); }), HasSubstr(refusal));
+  ASSERT_EQ(written.size(), 1u);
+  EXPECT_EQ(written[0].text(), translator_.translate("a1 a2").text());
+  translate_stream([&](const std::string& what) { told.push_back(what); });
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], HasSubstr(refusal));
+  ASSERT_EQ(written.size(), 3u);
+  EXPECT_EQ(written[0].text(), translator_.translate("a1 a2").text());
+  EXPECT_EQ(written[1].text(), "");
+  EXPECT_EQ(written[1].error, told[0]);
+  EXPECT_FALSE(written[1].n_best.front().finished);
+  EXPECT_EQ(written[2].text(), translator_.translate("a3 a4 a5 a6").text());
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                tight.translate({"a1", large});
+              }),
+              HasSubstr("sentence 2: request: its cache may come to"));
 }
 
 TEST_F(TranslatorTest, AnErrorOfTheCallerEndsItsCallAlone) {

@@ -40,9 +40,15 @@ void ActiveRequest::end_in_time() {
   over = cut_short.has_value();
 }
 
-void ActiveRequest::fail(std::exception_ptr why) {
+void ActiveRequest::end_given_up() {
+  cut_short = ending().value_or(FinishReason::interrupted);
   over = true;
-  if (!error) error = std::move(why);
+}
+
+void ActiveRequest::fail(std::exception_ptr why) {
+  if (over) return;
+  over = true;
+  error = std::move(why);
 }
 
 DecodingResult ActiveRequest::result() {

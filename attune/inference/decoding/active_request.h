@@ -18,7 +18,8 @@ struct ActiveRequest {
   std::unique_ptr<DecodingStrategy> strategy;
   /// The most bytes that it takes in the caches: for its tokens, for its source, and in the draft's cache.
   int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;
-  int64_t most_rows = 1;  // the most hypotheses or texts at once
+  int64_t most_rows = 1;  // DecodingStrategy::most_rows()
+  int64_t overtaken = 0;  // requests that were to enter at once and came before this one while it waited
 
   RowInputs inputs;
   std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read
@@ -42,6 +43,9 @@ struct ActiveRequest {
   std::optional<FinishReason> ending() const;
   /// Ends the request if it is cancelled or past its deadline.
   void end_in_time();
+  /// Ends the request, whose work was given up because it had to end, even if by now its flags say otherwise.
+  void end_given_up();
+  /// Ends the request with an error. One that is over stays as it is.
   void fail(std::exception_ptr why);
   /// Returns the result. The request must be over.
   DecodingResult result();

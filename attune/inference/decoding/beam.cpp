@@ -89,7 +89,7 @@ bool Beam::stopped(const Group& group) const {
   const GenerationConfig& g = options_.generation;
   if (group.live.empty()) return true;
   const bool bound = g.early_stopping == EarlyStopping::bound, heuristic = g.early_stopping == EarlyStopping::heuristic;
-  if (g.beam_size == 1 && (bound || heuristic)) return !group.finished.empty();  // greedy search
+  if (g.beam_size == 1) return !group.finished.empty();  // greedy search
   if (bound || static_cast<int64_t>(group.finished.size()) < wanted()) return false;
   if (heuristic) return best_of(group) / g.length_divisor(length_) <= group.finished.back().score;
   const double enough = static_cast<double>(width()) * (g.early_stopping == EarlyStopping::first ? 1 : g.patience);
@@ -155,8 +155,11 @@ void Beam::advance(const StepResult& step) {
 void Beam::advance_group(Group& group, const StepResult& step) {
   before_.clear();
   before_.swap(group.live);  // where the extensions have their parents
+  ended_.assign(before_.size(), false);
   rank(before_, step);
-  if (required_.empty()) {
+  if (ranked_.empty()) {
+    for (const Live& live : before_) group.dead_ends.push_back(unfinished(live, length_ - 1));
+  } else if (required_.empty()) {
     keep_likeliest(step, group);
   } else {
     keep_by_bank(step, group);
@@ -232,10 +235,11 @@ Beam::Live Beam::extend(const Extension& e, const StepResult& step) {
   return live;
 }
 
-double Beam::score(double log_probability, const std::vector<float>& coverage) const {
+double Beam::score(double log_probability, const std::vector<float>& coverage, int64_t length) const {
   double covered = 0;
   for (const float c : coverage) covered += std::log(std::clamp(static_cast<double>(c), 1e-10, 1.0));
-  return log_probability / options_.generation.length_divisor(length_) + options_.generation.coverage_penalty * covered;
+  const double divisor = options_.generation.length_divisor(std::max<int64_t>(1, length));
+  return log_probability / divisor + options_.generation.coverage_penalty * covered;
 }
 
 Hypothesis Beam::hypothesis(int32_t node) const {
@@ -252,9 +256,20 @@ Hypothesis Beam::hypothesis(int32_t node) const {
   return h;
 }
 
+Beam::Unfinished Beam::unfinished(const Live& live, int64_t length) const {
+  Hypothesis h = hypothesis(live.node);
+  h.log_probability = live.log_probability;
+  h.score = score(live.log_probability, live.coverage, length);
+  return {.bank = required_.bank(live.phrases), .hypothesis = std::move(h)};
+}
+
+// With several eos tokens the likelier one comes first; with another the output is the same once more.
 void Beam::finish(const Extension& e, const StepResult& step, Group& group) {
+  const auto parent = static_cast<size_t>(e.parent - before_.data());
+  if (ended_[parent]) return;
+  ended_[parent] = true;
   ++group.finished_count;
-  const double value = score(e.log_probability, coverage_after(*e.parent, step));
+  const double value = score(e.log_probability, coverage_after(*e.parent, step), length_);
   if (static_cast<int64_t>(group.finished.size()) == wanted() && value <= group.finished.back().score) return;
   Hypothesis h = hypothesis(e.parent->node);
   h.token_log_probabilities.push_back(e.candidate.log_probability);
@@ -288,32 +303,29 @@ std::vector<Hypothesis> Beam::hypotheses() const {
         result.push_back(h);
     }
   };
-  std::vector<Hypothesis> finished;
-  std::vector<std::pair<int64_t, Hypothesis>> unfinished;  // with its bank
+  std::vector<Hypothesis> all;
+  std::vector<Unfinished> cut, dead_ends;  // by the length limit; where nothing could follow
   for (const Group& group : groups_) {
-    finished.insert(finished.end(), group.finished.begin(), group.finished.end());
+    all.insert(all.end(), group.finished.begin(), group.finished.end());
+    dead_ends.insert(dead_ends.end(), group.dead_ends.begin(), group.dead_ends.end());
     if (length_ < limit_) continue;
-    for (const Live& live : group.live) {
-      Hypothesis h = hypothesis(live.node);
-      h.log_probability = live.log_probability;
-      h.score = score(live.log_probability, live.coverage);
-      unfinished.emplace_back(required_.bank(live.phrases), std::move(h));
-    }
+    for (const Live& live : group.live) cut.push_back(unfinished(live, length_));
   }
-  std::stable_sort(unfinished.begin(), unfinished.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first, a.second.score) > std::pair(b.first, b.second.score);
-  });
+  for (auto* some : {&cut, &dead_ends})
+    std::stable_sort(some->begin(), some->end(), [](const Unfinished& a, const Unfinished& b) {
+      return std::pair(a.bank, a.hypothesis.score) > std::pair(b.bank, b.hypothesis.score);
+    });
   // Those that lack a required phrase come last whatever their scores.
-  const auto lacking =
-      std::ranges::find_if(unfinished, [&](const auto& of_bank) { return of_bank.first < required_.tokens(); });
-  const auto ranked_alike = options_.generation.rank_unfinished ? lacking : unfinished.begin();
+  const auto lacking = std::ranges::find_if(cut, [&](const Unfinished& u) { return u.bank < required_.tokens(); });
+  const auto ranked_alike = options_.generation.rank_unfinished ? lacking : cut.begin();
   const auto take = [&](auto begin, auto end) {
-    for (; begin != end; ++begin) finished.push_back(std::move(begin->second));
+    for (; begin != end; ++begin) all.push_back(std::move(begin->hypothesis));
   };
-  take(unfinished.begin(), ranked_alike);
-  std::stable_sort(finished.begin(), finished.end(), worse);
-  take(ranked_alike, unfinished.end());
-  add(finished);
+  take(cut.begin(), ranked_alike);
+  std::stable_sort(all.begin(), all.end(), worse);
+  take(ranked_alike, cut.end());
+  take(dead_ends.begin(), dead_ends.end());
+  add(all);
   return result;
 }
 

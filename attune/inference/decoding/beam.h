@@ -66,10 +66,15 @@ class Beam {
     double log_probability;  // of the whole
     double rank_value;       // the same, less what earlier groups cost it
   };
+  struct Unfinished {
+    int64_t bank;
+    Hypothesis hypothesis;
+  };
   struct Group {
     std::vector<Live> live;
-    std::vector<Hypothesis> finished;  // the best, best first
-    int64_t finished_count = 0;        // with those that were not among the best
+    std::vector<Hypothesis> finished;        // the best, best first
+    int64_t finished_count = 0;              // with those that were not among the best
+    std::vector<Unfinished> dead_ends = {};  // what lived last, where no token could follow any of it
   };
 
   /// Whether the next token is the first one that is not forced.
@@ -93,8 +98,9 @@ class Beam {
   void finish(const Extension& extension, const StepResult& step, Group& group);
   std::vector<float> coverage_after(const Live& parent, const StepResult& step) const;
   int32_t aligned(int32_t row, const StepResult& step) const;
-  double score(double log_probability, const std::vector<float>& coverage) const;
+  double score(double log_probability, const std::vector<float>& coverage, int64_t length) const;
   Hypothesis hypothesis(int32_t node) const;
+  Unfinished unfinished(const Live& live, int64_t length) const;
   void number_rows();
   const Live& in_row(int64_t row) const;
 
@@ -113,6 +119,7 @@ class Beam {
   std::vector<int32_t> tokens_, parents_;
   std::vector<Extension> ranked_;  // of the group at work, likeliest first
   std::vector<Live> before_;       // what it had before the step
+  std::vector<bool> ended_;        // of each of these: whether an eos has ended it
 };
 
 }  // namespace attune

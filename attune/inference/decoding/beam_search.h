@@ -21,7 +21,7 @@ struct Hypothesis {
   std::vector<int32_t> tokens;                       // without bos and eos
   double log_probability = 0;                        // of all tokens, eos included
   double score = 0;                                  // see beam_search()
-  bool finished = false;                             // ended by eos, not by the length limit
+  bool finished = false;                             // ended by eos, not cut off nor at a dead end
   std::vector<double> token_log_probabilities = {};  // of each token, and of eos where it is finished
   std::vector<int32_t> alignment = {};               // on request: the source token of each token
 };
@@ -67,7 +67,9 @@ struct SentenceConstraints {
 void check_not_banned(const TokenSequences& required, const BeamSearchOptions& options);
 
 /// Returns for each source sentence its n_best hypotheses, best first: finished ones by score, then, where fewer than
-/// n_best finished before the length limit, unfinished ones by score. Beam size 1 is greedy search.
+/// n_best finished before the length limit, unfinished ones by score. Beam size 1 is greedy search. Where the options
+/// leave no token that could follow any live hypothesis, the search ends and these are unfinished ones, last of all.
+/// Outputs that differ in nothing but the eos that ends them are one, with the likeliest of these eos.
 ///
 /// In each step the extensions of a sentence's live hypotheses are ranked by log probability. Those that end with eos
 /// and are among the first beam_size are finished; the first beam_size others stay live. With log probability L and N

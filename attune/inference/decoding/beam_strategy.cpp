@@ -1,6 +1,7 @@
 // Beam search as the strategy of a request.
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "attune/base/fail.h"
@@ -24,6 +25,13 @@ void to_columns(const std::vector<int32_t>& columns, std::vector<int32_t>& token
   std::erase(tokens, -1);
 }
 
+// Whether no token is left: rules have taken the last one out before the rest shared the probability.
+bool nothing_is_left(const LogitsRow& row) {
+  const HostView view(row.logits->rows(row.row, row.row + 1));
+  const auto logits = view.as<float>().first(static_cast<size_t>(row.size));
+  return std::ranges::all_of(logits, [](float x) { return x == -std::numeric_limits<float>::infinity(); });
+}
+
 class BeamStrategy final : public DecodingStrategy {
  public:
   BeamStrategy(const DecodingModel& model, DecodingRequest& request);
@@ -36,6 +44,7 @@ class BeamStrategy final : public DecodingStrategy {
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override;
   std::span<const int32_t> columns() const override { return columns_; }
   bool source_attention() const override { return stride_ > 0; }
+  int64_t most_rows() const override { return options_.generation.beam_size; }
   int64_t most_tokens(const DecodingModel&) const override {
     return static_cast<int64_t>(prompt_.size()) + options_.generation.beam_size * limit_;
   }
@@ -78,6 +87,11 @@ BeamStrategy::BeamStrategy(const DecodingModel& model, DecodingRequest& request)
     fail<DataError>("prompt: has {} tokens, the model reads at most {}", prompt_.size(), model.longest_sequence());
   limit_ = limit_of(model);
   ends_ = std::ssize(SearchTokens(options_).ends);
+  if (options_.generation.repetition_penalty != 1 && model.gives_log_probabilities() && !penalizes_log_probabilities())
+    fail<ConfigError>(
+        "repetition_penalty = {}: an ensemble has no logits that it could change; with a beam_size above 1, "
+        "penalize_log_probabilities = true changes log probabilities",
+        options_.generation.repetition_penalty);
   const bool attention = options_.alignments || options_.generation.coverage_penalty > 0;
   if (attention && model.source_vocab() == 0)
     fail<ConfigError>("alignments and coverage_penalty: need a model that reads sources");
@@ -189,8 +203,9 @@ std::optional<CandidateJob> BeamStrategy::ask(size_t row, std::span<const Logits
 }
 
 void BeamStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t found) {
-  if (found < 0) fail<NumericError>("the model's logits are not finite");
-  candidates_.set_count(row, static_cast<size_t>(found));
+  if (found < 0 && !(options_.generation.renormalize_logits && nothing_is_left(logits.front())))
+    fail<NumericError>("the model's logits are not finite");
+  candidates_.set_count(row, static_cast<size_t>(std::max<int64_t>(found, 0)));
   const std::vector<int32_t>& seen = penalized_[row];
   if (penalizes_log_probabilities())
     for (Candidate& c : candidates_[row])

@@ -72,6 +72,8 @@ class DecodingModel {
   virtual int64_t source_vocab() const = 0;
   /// The most tokens of a row.
   virtual int64_t longest_sequence() const = 0;
+  /// Whether its logits are log probabilities, so that a penalty for logits would be another one.
+  virtual bool gives_log_probabilities() const { return false; }
   /// The bytes of a cache that has so many tokens of rows and so many of sources.
   virtual int64_t cache_bytes(int64_t tokens, int64_t source_tokens) const = 0;
 

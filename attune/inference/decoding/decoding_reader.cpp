@@ -49,7 +49,7 @@ void DecodingReader::add(const std::vector<ActiveRequest*>& newcomers) {
     model_.add(sources, cache_);
   } catch (const Interrupted&) {
     cache_.select(before);
-    for (ActiveRequest* a : newcomers) a->end_in_time();
+    for (ActiveRequest* a : newcomers) a->end_given_up();
     return;
   } catch (...) {
     cache_.select(before);
@@ -188,7 +188,7 @@ bool DecodingReader::read(bool source_attention) {
                  .source_attention = source_attention},
                 cache_, output_);
   } catch (const Interrupted&) {  // only rows of these requests have changed, and they leave the cache
-    for (ActiveRequest* a : participants_) a->end_in_time();
+    for (ActiveRequest* a : participants_) a->end_given_up();
     participants_.clear();
     return true;
   }

@@ -70,6 +70,8 @@ class DecodingStrategy {
   virtual bool reads_on_host() const { return false; }
   /// Sequences for BatchLimits.
   virtual int64_t sequences() const { return 1; }
+  /// The most rows of logits that a step of it wants.
+  virtual int64_t most_rows() const = 0;
   virtual const std::shared_ptr<const DecodingModel>& draft() const;
   /// The most tokens that its rows may have in the cache at once: of the model, or of the draft.
   virtual int64_t most_tokens(const DecodingModel& reader) const = 0;

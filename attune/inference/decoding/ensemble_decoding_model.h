@@ -8,8 +8,9 @@
 namespace attune {
 
 /// Encoder-decoder models that decode together: their logits are the logarithm of the mean of their probabilities
-/// (Sutskever et al. 2014, section 3.4; as fairseq has it). Attention to the source is that of the first model. They
-/// have one list of slots, and each has the layers of its own in one cache.
+/// (Sutskever et al. 2014, section 3.4; as fairseq has it), so that a repetition_penalty for logits is refused.
+/// Attention to the source is that of the first model. They have one list of slots, and each has the layers of its own
+/// in one cache.
 class EnsembleDecodingModel final : public DecodingModel {
  public:
   /// Throws ConfigError unless there is a model and all have vocabularies of the same sizes.
@@ -18,6 +19,7 @@ class EnsembleDecodingModel final : public DecodingModel {
   int64_t vocab() const override;
   int64_t source_vocab() const override;
   int64_t longest_sequence() const override;
+  bool gives_log_probabilities() const override { return true; }
   int64_t cache_bytes(int64_t tokens, int64_t source_tokens) const override;
   KvCache start() const override;
   void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override;

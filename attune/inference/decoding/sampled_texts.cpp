@@ -19,6 +19,9 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
   check_range<int64_t>("likeliest", options_.likeliest, -1, model.vocab());
   if (options_.draft != nullptr && options_.likeliest >= 0)
     fail<ConfigError>("likeliest = {}: not with a draft", options_.likeliest);
+  if (options_.config.repetition_penalty != 1 && model.gives_log_probabilities())
+    fail<ConfigError>("repetition_penalty = {}: an ensemble has no logits that it could change",
+                      options_.config.repetition_penalty);
   std::vector<int32_t>& never_drawn = options_.never_drawn;
   const std::vector<int64_t>& suppressed = options_.config.suppressed_tokens;
   never_drawn.insert(never_drawn.end(), suppressed.begin(), suppressed.end());

@@ -32,6 +32,7 @@ class SamplingStrategy final : public DecodingStrategy {
   }
   bool reads_on_host() const override { return !on_device_; }
   int64_t sequences() const override { return static_cast<int64_t>(texts_.count()); }
+  int64_t most_rows() const override { return sequences(); }
   int64_t most_tokens(const DecodingModel& reader) const override {
     return texts_.most_tokens(reader.longest_sequence());
   }

@@ -25,11 +25,6 @@ constexpr int64_t kMostLogits = int64_t{1} << 27;
 // Of requests that enter at once: so many go before the same one that waits, and no more until it has entered.
 constexpr int64_t kMostOvertaking = 64;
 
-int64_t rows_of(const DecodingRequest& request) {
-  if (const auto* beam = std::get_if<BeamSearchRequest>(&request.search)) return beam->options->generation.beam_size;
-  return std::get<SamplingRequest>(request.search).samples;
-}
-
 using Requests = std::vector<std::unique_ptr<ActiveRequest>>;
 
 // A lane and what is kept of the memory budget for it. The caches hold on to their memory while there are requests, so
@@ -37,7 +32,7 @@ using Requests = std::vector<std::unique_ptr<ActiveRequest>>;
 struct LaneSlot {
   DecodingLane lane;
   int64_t requests = 0, sequences = 0, source_tokens = 0;     // at work
-  int64_t rows = 0;                                           // that their beams and samples can come to
+  int64_t rows = 0;                                           // of logits that a step of all of them can come to
   bool single = false;                                        // whether its newest request wants to be alone
   int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;  // that its requests can come to need
   CacheUse use = {};                                          // when it was last looked at
@@ -70,7 +65,7 @@ struct LaneSlot {
   bool has_room_for(const ActiveRequest& a, int64_t vocab) const {
     const BatchLimits& limits = a.request.batch;
     if (requests == 0) return true;
-    if (rows + a.most_rows > kMostRows || rows + a.most_rows > kMostLogits / vocab) return false;
+    if (rows + a.most_rows > most_rows_of_step(vocab)) return false;
     if (a.request.at_once) return true;
     return sequences + a.strategy->sequences() <= limits.sequences &&
            source_tokens + static_cast<int64_t>(a.request.source.size()) <= limits.source_tokens;
@@ -95,13 +90,12 @@ class Scheduler::Impl {
   const DecodingModel& model() const { return *model_; }
 
  private:
+  using Queue = std::deque<std::unique_ptr<ActiveRequest>>;
+
+  Queue::iterator place_at_once();
   void end_in_time();
   void admit();
   void take_first(LaneSlot& slot);
-  // The first request from there on that waits for its turn.
-  auto first_in_turn(std::deque<std::unique_ptr<ActiveRequest>>::iterator from) {
-    return std::find_if(from, queue_.end(), [](const auto& a) { return !a->request.at_once; });
-  }
   bool fits_budget(const LaneSlot& slot, const ActiveRequest& request);
   bool may_enter(size_t lane, const ActiveRequest& request, int64_t at_first);
   bool enter_next(LaneSlot& slot);
@@ -117,16 +111,22 @@ class Scheduler::Impl {
   std::condition_variable changed_;
   bool driving_ = false;
   uint64_t round_ = 0, next_id_ = 1;
-  std::deque<std::unique_ptr<ActiveRequest>> queue_;
-  int64_t overtaking_ = 0;      // requests that went before the first one that waits for its turn
+  Queue queue_;
   std::deque<LaneSlot> lanes_;  // do not move
   Requests done_;               // to be handed over, by the next call where this one throws; the driving thread's
 };
 
+// Where a request that is to enter at once goes: before the first that waits for its turn and has not been overtaken as
+// often as may be. Those that have been are before it, since who is overtaken is so with all that wait behind.
+Scheduler::Impl::Queue::iterator Scheduler::Impl::place_at_once() {
+  return std::find_if(queue_.begin(), queue_.end(),
+                      [](const auto& a) { return !a->request.at_once && a->overtaken < kMostOvertaking; });
+}
+
 uint64_t Scheduler::Impl::submit(DecodingRequest request) {
   auto a = std::make_unique<ActiveRequest>();
-  a->most_rows = rows_of(request);
   a->strategy = make_strategy(*model_, request);
+  a->most_rows = a->strategy->most_rows();
   const auto source_tokens = static_cast<int64_t>(request.source.size());
   a->past_bytes = model_->cache_bytes(a->strategy->most_tokens(*model_), 0);
   a->source_bytes = model_->cache_bytes(0, source_tokens);
@@ -134,15 +134,14 @@ uint64_t Scheduler::Impl::submit(DecodingRequest request) {
     a->draft_bytes = draft->cache_bytes(a->strategy->most_tokens(*draft), source_tokens);
   a->request = std::move(request);
   if (const int64_t bytes = a->past_bytes + a->source_bytes + a->draft_bytes; bytes > budget_)
-    fail<ConfigError>("request: its cache may come to {} bytes, cache_bytes = {}", bytes, budget_);
+    fail<TooManyBytes>("request: its cache may come to {} bytes, cache_bytes = {}", bytes, budget_);
   const std::lock_guard lock(mutex_);
   a->id = next_id_++;
   const uint64_t id = a->id;
   auto place = queue_.end();
   if (a->request.at_once) {
-    place = first_in_turn(queue_.begin());
-    overtaking_ = place == queue_.end() ? 0 : overtaking_ + 1;
-    if (overtaking_ > kMostOvertaking) place = first_in_turn(std::next(place));
+    place = place_at_once();
+    std::for_each(place, queue_.end(), [](const auto& later) { ++later->overtaken; });
   }
   queue_.insert(place, std::move(a));
   return id;
@@ -164,7 +163,6 @@ SchedulerState Scheduler::Impl::state() const {
 void Scheduler::Impl::end_in_time() {
   done_.reserve(done_.size() + queue_.size());
   for (auto& a : queue_) a->end_in_time();
-  if (const auto first = first_in_turn(queue_.begin()); first != queue_.end() && (*first)->over) overtaking_ = 0;
   for (auto& a : queue_)
     if (a->over) done_.push_back(std::move(a));
   std::erase(queue_, nullptr);
@@ -230,7 +228,6 @@ void Scheduler::Impl::take_first(LaneSlot& slot) {
   slot.entering.push_back(std::move(queue_.front()));
   queue_.pop_front();
   slot.count(*slot.entering.back(), 1);
-  if (!slot.entering.back()->request.at_once) overtaking_ = 0;
 }
 
 // For a lane of one request that is done with it, while others go on with theirs.
@@ -341,6 +338,10 @@ void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
     collect();
   }
   hand_over();
+}
+
+int64_t most_rows_of_step(int64_t vocab) {
+  return std::max<int64_t>(1, std::min(kMostRows, kMostLogits / vocab));
 }
 
 int64_t cache_memory(const Device& device) {

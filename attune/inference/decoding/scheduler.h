@@ -7,10 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "attune/base/error.h"
 #include "attune/inference/decoding/decoding_request.h"
 #include "attune/inference/decoding/scheduler_options.h"
 
 namespace attune {
+
+/// A request could need more than SchedulerOptions::cache_bytes.
+class TooManyBytes : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
 
 /// The requests of a scheduler, and the memory of its caches.
 struct SchedulerState {
@@ -38,7 +45,7 @@ class Scheduler {
   ~Scheduler();
 
   /// Returns the id of the request. Throws ConfigError for options that do not fit, DataError for a source or prompt
-  /// that does not, and ConfigError naming both numbers when the request could need more than cache_bytes.
+  /// that does not, and TooManyBytes naming both numbers when the request could need more than cache_bytes.
   uint64_t submit(DecodingRequest request);
 
   /// Makes some steps, or waits until another thread that is making steps has made some. Returns at once when there is
@@ -54,6 +61,10 @@ class Scheduler {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The most rows of logits that a step of several requests has for a vocabulary of so many tokens: batches bound
+/// sequences, this bounds what beams, samples and drafts make of them. A single request may have more.
+int64_t most_rows_of_step(int64_t vocab);
 
 /// The bytes of a device that models and caches may take: process_memory_limit(), of a GPU what is free now.
 int64_t cache_memory(const Device& device);

@@ -33,10 +33,10 @@ class SpeculativeStrategy final : public DecodingStrategy {
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override;
   bool reads_on_host() const override { return true; }
   int64_t sequences() const override { return static_cast<int64_t>(texts_.count()); }
+  int64_t most_rows() const override { return sequences() * (1 + texts_.options().draft_tokens); }
   const std::shared_ptr<const DecodingModel>& draft() const override { return texts_.options().draft; }
   int64_t most_tokens(const DecodingModel& reader) const override {
-    const int64_t samples = texts_.options().samples;  // each row reads the last token of the prompt itself
-    return texts_.most_tokens(reader.longest_sequence()) + samples - 1;
+    return texts_.most_tokens(reader.longest_sequence());
   }
 
  private:
@@ -54,16 +54,21 @@ class SpeculativeStrategy final : public DecodingStrategy {
   };
 
   double number_for(const Row& row, size_t offset, Purpose purpose) const;
+  /// The number that plain sampling uses there.
+  double plain_number_for(const Row& row, size_t offset) const;
   /// Of the token after `past`, which ends `offset` tokens behind the text of the row.
   TokenDistribution distribution(const Row& row, const LogitsRow& logits, std::span<const int32_t> past,
                                  size_t offset) const;
   size_t proposals_for(const SampledText& text) const;
+  ReadBy read_prompt(RowInputs& inputs);
   void begin_round();
+  void draw_first(const LogitsRow& logits);
   void propose(Row& row, const LogitsRow& logits) const;
   void judge(Row& row, std::span<const LogitsRow> logits) const;
   bool accept_all();
 
   SampledTexts texts_;
+  size_t prompt_tokens_;
   int64_t context_, draft_context_;
   Phase phase_ = Phase::read_prompt;
   size_t step_ = 0;  // of the proposals
@@ -71,7 +76,10 @@ class SpeculativeStrategy final : public DecodingStrategy {
 };
 
 SpeculativeStrategy::SpeculativeStrategy(const DecodingModel& model, DecodingRequest& request)
-    : texts_(model, request), context_(model.longest_sequence()), draft_context_(draft()->longest_sequence()) {
+    : texts_(model, request),
+      prompt_tokens_(texts_[0].tokens.size()),
+      context_(model.longest_sequence()),
+      draft_context_(draft()->longest_sequence()) {
   if (draft()->vocab() != model.vocab())
     fail<ConfigError>("draft: has {} tokens, the model has {}", draft()->vocab(), model.vocab());
   if (draft()->source_vocab() != model.source_vocab())
@@ -99,19 +107,19 @@ void SpeculativeStrategy::begin_round() {
   }
 }
 
-// The prompt but its last token is read by one row for all texts, by the draft where it has room for it.
+// One row reads the prompt for all texts. The model reads it as it does without a draft, and its logits after it give
+// the first tokens; the draft reads it where it has room for one of these too.
+ReadBy SpeculativeStrategy::read_prompt(RowInputs& inputs) {
+  const bool by_model = phase_ == Phase::read_prompt;
+  const std::span<const int32_t> prompt = std::span<const int32_t>(texts_[0].tokens).first(prompt_tokens_);
+  const bool reads = by_model || static_cast<int64_t>(prompt.size()) < draft_context_;
+  inputs.add_row(0, RowInputs::kAll, reads ? prompt : std::span<const int32_t>{}, by_model ? 1 : 0);
+  for (Row& row : rows_) (by_model ? row.read : row.draft_read) = reads ? static_cast<int32_t>(prompt.size()) : 0;
+  return by_model ? ReadBy::model : ReadBy::draft;
+}
+
 ReadBy SpeculativeStrategy::next(RowInputs& inputs) {
-  if (phase_ == Phase::read_prompt || phase_ == Phase::draft_reads_prompt) {
-    const std::span<const int32_t> prompt(texts_[0].tokens);
-    const bool reads = phase_ == Phase::read_prompt || static_cast<int64_t>(prompt.size()) <= draft_context_;
-    const auto read = reads ? prompt.first(prompt.size() - 1) : std::span<const int32_t>{};
-    inputs.add_row(0, RowInputs::kAll, read, 0);
-    for (Row& row : rows_) {
-      int32_t& count = phase_ == Phase::read_prompt ? row.read : row.draft_read;
-      count = static_cast<int32_t>(read.size());
-    }
-    return phase_ == Phase::read_prompt ? ReadBy::model : ReadBy::draft;
-  }
+  if (phase_ == Phase::read_prompt || phase_ == Phase::draft_reads_prompt) return read_prompt(inputs);
   const bool proposes = phase_ == Phase::propose;
   for (size_t r = 0; r < rows_.size(); ++r) {
     Row& row = rows_[r];
@@ -133,14 +141,25 @@ double SpeculativeStrategy::number_for(const Row& row, size_t offset, Purpose pu
                        text.generated + offset);
 }
 
+double SpeculativeStrategy::plain_number_for(const Row& row, size_t offset) const {
+  const SampledText& text = texts_[row.text];
+  return random_number(texts_.options().config.seed, text.number, text.generated + offset);
+}
+
 TokenDistribution SpeculativeStrategy::distribution(const Row& row, const LogitsRow& logits,
                                                     std::span<const int32_t> past, size_t offset) const {
   return texts_.distribution(logits.host, past, texts_[row.text].generated + offset);
 }
 
 void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits, int64_t /*found*/) {
+  if (phase_ == Phase::read_prompt) return draw_first(logits.front());
   if (phase_ == Phase::propose) return propose(rows_[row], logits.front());
   judge(rows_[row], logits);
+}
+
+void SpeculativeStrategy::draw_first(const LogitsRow& logits) {
+  const TokenDistribution first = distribution(rows_.front(), logits, texts_[0].tokens, 0);
+  for (Row& row : rows_) row.accepted = {draw(first, plain_number_for(row, 0))};
 }
 
 void SpeculativeStrategy::propose(Row& row, const LogitsRow& logits) const {
@@ -156,8 +175,7 @@ void SpeculativeStrategy::judge(Row& row, std::span<const LogitsRow> logits) con
   for (size_t j = 0; j <= row.proposals.size(); ++j) {
     const TokenDistribution p = distribution(row, logits[j], window.first(known + j), j);
     if (j == row.proposals.size()) {
-      const SampledText& text = texts_[row.text];
-      row.accepted.push_back(draw(p, random_number(texts_.options().config.seed, text.number, text.generated + j)));
+      row.accepted.push_back(draw(p, plain_number_for(row, j)));
       return;
     }
     const TokenDistribution& q = row.proposals[j];
@@ -171,7 +189,8 @@ void SpeculativeStrategy::judge(Row& row, std::span<const LogitsRow> logits) con
   }
 }
 
-// The rows whose texts go on keep, in both caches, what is certain: all of the text but its last token.
+// Appends what was accepted. The rows whose texts go on keep, in both caches, what is certain: all of the text but its
+// last token.
 bool SpeculativeStrategy::accept_all() {
   std::vector<Row> alive;
   for (size_t r = 0; r < rows_.size(); ++r) {
@@ -192,10 +211,12 @@ bool SpeculativeStrategy::accept_all() {
 bool SpeculativeStrategy::advance() {
   switch (phase_) {
     case Phase::read_prompt:
+      if (!accept_all()) return false;
+      for (Row& row : rows_) row.parent = row.draft_parent = 0;  // all go on from the row of the prompt
       phase_ = Phase::draft_reads_prompt;
       return true;
     case Phase::draft_reads_prompt:
-      begin_round();  // all rows go on from the first
+      begin_round();
       return true;
     case Phase::propose:
       ++step_;

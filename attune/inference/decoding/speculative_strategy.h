@@ -1,12 +1,13 @@
 #pragma once
 // Speculative sampling: a small model proposes tokens, the large one judges several of them at once.
 //
-// In each round the draft proposes up to draft_tokens tokens x, each drawn from its distribution q; the model gives its
-// own distribution p at all of these positions in one pass. x is accepted with probability min(1, p(x) / q(x)). The
-// first x that is not accepted is replaced by a draw from max(p - q, 0), normalised, and ends the round. When all are
-// accepted, one more token is drawn from p. So every token has the model's own distribution, whatever the draft:
-// Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding", section 2.3 and appendix A.1.
-// With temperature 0 the text is the one without a draft.
+// The model reads the prompt and gives the first token as it does without a draft. Then, in each round, the draft
+// proposes up to draft_tokens tokens x, each drawn from its distribution q; the model gives its own distribution p at
+// all of these positions in one pass. x is accepted with probability min(1, p(x) / q(x)). The first x that is not
+// accepted is replaced by a draw from max(p - q, 0), normalised, and ends the round. When all are accepted, one more
+// token is drawn from p. So every token has the model's own distribution, whatever the draft: Leviathan et al. 2023,
+// "Fast Inference from Transformers via Speculative Decoding", section 2.3 and appendix A.1. With temperature 0 the
+// text is the one without a draft, since what is judged is read as single tokens are (see kQueriesByRow).
 
 #include "attune/inference/decoding/sampler.h"
 

@@ -169,7 +169,9 @@ bool MultiHeadLatentAttention::expands(const CachedQueries& q, int64_t begin, in
   const QueryGroup group{begin, end};
   const AttentionPositions& positions = config_.positions;
   const bool plain = std::holds_alternative<FullAttention>(positions.pattern) && !positions.alibi && !positions.bias;
-  if (!plain || q.with_weights || !(is_causal(*q.table, group) || sees_the_same(*q.table, group))) return false;
+  const bool causal = is_causal(*q.table, group);
+  if (!plain || q.with_weights || !(causal || sees_the_same(*q.table, group))) return false;
+  if (causal && group.size() <= kQueriesByRow) return false;  // as each of them would be read alone
   return !absorbs({.heads = config_.heads,
                    .d_head = d_head_,
                    .d_value = d_value_,

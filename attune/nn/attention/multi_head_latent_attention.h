@@ -30,7 +30,8 @@ struct MultiHeadLatentAttentionConfig {
 ///   q k^T = (q W_k_decompress^T) c^T   and   (weights v) = (weights c) W_v_decompress
 /// A rotation of k would prevent this. Rotary positions therefore have dimensions of their own, with one key for all
 /// heads: q = [q; rotary(q_in W_q_rotary)], k = [k; rotary(x W_k_rotary)]. YaRN's temperature applies only to these.
-/// Several new tokens of one sequence over its cache are computed in the cheaper form, see absorbs() in latent_cost.h.
+/// A part of a prompt over its cache (more than kQueriesByRow new tokens of a sequence) and hypotheses over a source
+/// are computed in the cheaper form, see absorbs() in latent_cost.h; fewer new tokens absorb, as a single one does.
 /// Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, equations 9 to 13, and 2.1.3, equations 14 to 19.
 class MultiHeadLatentAttention final : public Attention {
  public:

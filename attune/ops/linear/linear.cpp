@@ -165,10 +165,12 @@ Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearO
   const bool bf16 = takes_bfloat16(x);
   const bool recording = is_recording({x, weight, bias});
   const Activation activation = options.activation;
-  // The gradient of every activation but ReLU needs the activation's input. If recorded, the activation is therefore a
-  // separate pass; in bfloat16 always, so that an activation computed again in the backward pass is the same.
+  // The gradient of every activation but ReLU needs the activation's input, so that the activation is a separate pass
+  // while gradients are wanted. A library's epilogue may round in another way: with and without checkpoints, and where
+  // only some of the inputs require a gradient, it has to be the same pass. In bfloat16 it always is.
   const bool relu = activation == Activation::relu, plain = activation == Activation::none;
-  const bool separate = (recording || bf16) && !plain && !relu;
+  const bool for_training = execution().recording || execution().will_repeat;
+  const bool separate = (for_training || bf16) && !plain && !relu;
   LinearTape tape{.x = bf16 ? to_bfloat16(x) : x.detach(),
                   .weight = stacked_weights(x, {&parameters, 1}, bf16),
                   .activation_input = {},

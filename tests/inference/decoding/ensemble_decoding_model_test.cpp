@@ -124,11 +124,34 @@ TEST(EnsembleDecodingModel, GreedySearchAndSamplingTakeTheLikeliestOfTheMean) {
 TEST(EnsembleDecodingModel, OfOneModelTwiceFindsWhatTheModelFinds) {
   const Models models = small_models();
   const auto sources = random_sentences(20, 12, 40);
-  const BeamSearchRequest search({.generation = {.beam_size = 3, .max_length = 12}});
-  const auto alone = decode(std::make_shared<TranslationDecodingModel>(models[1]), sources, search);
-  const auto twice = decode(ensemble_of({models[1], models[1]}), sources, search);
-  for (size_t i = 0; i < sources.size(); ++i)
-    EXPECT_EQ(alone[i].hypotheses.front().tokens, twice[i].hypotheses.front().tokens) << i;
+  GenerationConfig generation{.beam_size = 3, .max_length = 12};
+  for (const double penalty : {1.0, 1.5}) {
+    generation.repetition_penalty = penalty;
+    generation.penalize_log_probabilities = penalty != 1;
+    const BeamSearchRequest search(BeamSearchOptions{.generation = generation});
+    const auto alone = decode(std::make_shared<TranslationDecodingModel>(models[1]), sources, search);
+    const auto twice = decode(ensemble_of({models[1], models[1]}), sources, search);
+    for (size_t i = 0; i < sources.size(); ++i)
+      EXPECT_EQ(alone[i].hypotheses.front().tokens, twice[i].hypotheses.front().tokens) << i;
+  }
+}
+
+// Its log probabilities would get another penalty than the models' logits.
+TEST(EnsembleDecodingModel, RefusesAPenaltyForLogits) {
+  const Models models = small_models();
+  const auto refusal = [&](const auto& search) {
+    return message_of<ConfigError>([&] { decode(ensemble_of({models[1], models[1]}), {{5, 6, kEosId}}, search); });
+  };
+  const auto beams = [](int64_t beam_size, bool of_log_probabilities) {
+    return BeamSearchRequest(BeamSearchOptions{.generation = {.beam_size = beam_size,
+                                                              .max_length = 4,
+                                                              .repetition_penalty = 1.5,
+                                                              .penalize_log_probabilities = of_log_probabilities}});
+  };
+  const char* const message = "repetition_penalty = 1.5: an ensemble has no logits";
+  EXPECT_THAT(refusal(beams(3, false)), HasSubstr(message));
+  EXPECT_THAT(refusal(beams(1, true)), HasSubstr(message)) << "a beam of one is greedy search";
+  EXPECT_THAT(refusal(SamplingRequest{.config = {.repetition_penalty = 1.5, .max_tokens = 4}}), HasSubstr(message));
 }
 
 TEST(EnsembleDecodingModel, RefusesOtherVocabularies) {

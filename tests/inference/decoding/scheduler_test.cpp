@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <map>
 
 #include "attune/base/fail.h"
-#include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
 #include "attune/inference/decoding/decoding_strategy.h"
 #include "attune/nn/attention/query_groups.h"
@@ -182,6 +180,37 @@ TEST(Scheduler, WhoEntersAtOnceKeepsNobodyWaitingForEver) {
   EXPECT_TRUE(done);
 }
 
+// Nor the next one: those that entered before it while both waited count for it too.
+TEST(Scheduler, WhoEntersAtOnceKeepsTheSecondWaitingNoLonger) {
+  const ThreadScope one_thread(1);
+  Scheduler scheduler(language_model());
+  SchedulerClient client(scheduler);
+  DecodingRequest single = sampling_of({5, 6}, 10);
+  single.batch = {.sequences = 4, .lanes = 1};
+  DecodingRequest whole = single;
+  std::get<SamplingRequest>(whole.search).samples = 4;
+  client.submit(0, single);
+  client.work();
+  client.submit(1, whole);
+  bool begun = false;
+  whole.on_token = [&](const TokenEvent&) { return begun = true; };
+  client.submit(2, whole);
+  int before = 0;
+  for (size_t i = 3; i < 600 && !begun; ++i) {
+    DecodingRequest at_once = single;
+    at_once.at_once = true;
+    at_once.on_token = [&, first = true](const TokenEvent&) mutable {
+      if (std::exchange(first, false) && !begun) ++before;
+      return true;
+    };
+    client.submit(i, at_once);
+    client.work();
+  }
+  EXPECT_TRUE(begun);
+  EXPECT_LE(before, 64);
+  client.cancel();
+}
+
 // A few tokens would be read row by row, not as a part of a prompt, and have other bits.
 TEST(Scheduler, AShortLastPieceOfAPromptIsReadWithTheOneBefore) {
   const auto model = std::make_shared<CountingModel>(language_model(1, 3 * kPromptPiece));
@@ -205,232 +234,6 @@ TEST(Scheduler, AStepReadsAboutOnePieceOfAllPrompts) {
   for (const int64_t tokens : model->tokens) EXPECT_LE(tokens, 2 * kPromptPiece);
 }
 
-// A model whose step finds that its requests were cancelled meanwhile.
-class Cancelling final : public WrappedModel {
- public:
-  using WrappedModel::WrappedModel;
-  void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
-    if (source_vocab() == 0) return WrappedModel::add(sources, cache);  // reads nothing
-    call([&] { WrappedModel::add(sources, cache); });
-  }
-  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
-    call([&] { WrappedModel::step(input, cache, output); });
-  }
-
-  const std::shared_ptr<std::atomic<bool>> cancel = std::make_shared<std::atomic<bool>>(false);
-  mutable int calls = 0, given_up = 0;
-
- private:
-  template <class F>
-  void call(F&& f) const {
-    ++calls;
-    *cancel = true;
-    try {
-      f();
-    } catch (const Interrupted&) {
-      ++given_up;
-      throw;
-    }
-  }
-};
-
-TEST(Scheduler, APassWhoseRequestsAreCancelledEndsBetweenLayers) {
-  const ThreadScope one_thread(1);
-  const auto inner = language_model(1, 2 * kPromptPiece);
-  const auto model = std::make_shared<Cancelling>(inner);
-  Scheduler scheduler(model);
-  SchedulerClient client(scheduler);
-  DecodingRequest cancelled = sampling_of(std::vector<int32_t>(kPromptPiece + 100, 5), 4);
-  const DecodingRequest other = sampling_of(std::vector<int32_t>(kPromptPiece + 200, 7), 9);
-  std::optional<DecodingResult> ended, found;
-  cancelled.cancel = model->cancel;
-  cancelled.on_done = [&](DecodingResult&& result) { ended = std::move(result); };
-  scheduler.submit(cancelled);  // reads alone: the other one has no room in this step
-  client.submit(0, other);
-  while (client.outstanding() > 0)
-    for (auto& [tag, result] : client.work()) found = std::move(result);
-  ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->cut_short, FinishReason::interrupted);
-  EXPECT_EQ(ended->error, nullptr);
-  EXPECT_EQ(model->given_up, 1);
-  ASSERT_TRUE(found);
-  expect_equal(*found, alone(inner, other), "the other one");
-  EXPECT_EQ(scheduler.state().slots_in_use, 0);
-}
-
-TEST(Scheduler, SourcesOfCancelledRequestsAreNotRead) {
-  const ThreadScope one_thread(1);
-  const auto inner = translation_model();
-  const auto model = std::make_shared<Cancelling>(inner);
-  Scheduler scheduler(model);
-  DecodingRequest request{.source = {5, 6, kEos}, .prompt = {kBos}, .search = BeamSearchRequest{}};
-  const DecodingResult expected = alone(inner, request);
-  std::optional<DecodingResult> ended;
-  request.cancel = model->cancel;
-  request.on_done = [&](DecodingResult&& result) { ended = std::move(result); };
-  scheduler.submit(request);
-  while (!ended) scheduler.drive();
-  EXPECT_EQ(ended->cut_short, FinishReason::interrupted);
-  EXPECT_EQ(model->calls, 1) << "the encoder, and no step";
-  EXPECT_EQ(model->given_up, 1);
-  SchedulerClient client(scheduler);
-  request.cancel = nullptr;
-  client.submit(0, request);
-  while (client.outstanding() > 0)
-    for (const auto& [tag, result] : client.work()) expect_equal(result, expected, "the next one");
-}
-
-// A model whose logits after one token are not finite.
-class Poisoned final : public WrappedModel {
- public:
-  Poisoned(std::shared_ptr<const DecodingModel> model, int32_t poison)
-      : WrappedModel(std::move(model)), poison_(poison) {}
-  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
-    WrappedModel::step(input, cache, output);
-    size_t end = 0, logits = 0;
-    for (size_t r = 0; r < input.counts.size(); ++r) {
-      end += static_cast<size_t>(input.counts[r]);
-      for (int32_t n = input.wanted[r]; n > 0; --n, ++logits) {
-        if (input.tokens[end - static_cast<size_t>(n)] != poison_) continue;
-        const LogitsRow& row = output.rows[logits];
-        row.logits->values<float>()[static_cast<size_t>(row.row * row.logits->size(1))] =
-            std::numeric_limits<float>::quiet_NaN();
-      }
-    }
-  }
-
- private:
-  int32_t poison_;
-};
-
-TEST(Scheduler, LogitsThatAreNoNumbersEndTheirOwnRequestAlone) {
-  const auto model = language_model();
-  const int32_t poison = 20;
-  const auto poisoned = std::make_shared<Poisoned>(model, poison);
-  Scheduler scheduler(poisoned);
-  SchedulerClient client(scheduler);
-  std::vector<DecodingRequest> requests;
-  for (int32_t i = 0; i < 6; ++i) {
-    requests.push_back(sampling_of({5, 6 + i}, 25));
-    auto& sampling = std::get<SamplingRequest>(requests.back().search);
-    sampling.never_drawn = {poison};
-    sampling.samples = 2;
-  }
-  requests.push_back(sampling_of({5, poison}, 25));
-  DecodingRequest beam = requests.back();
-  beam.search = BeamSearchRequest({.generation = {.beam_size = 3, .max_length = 5}});
-  requests.push_back(beam);
-  for (size_t i = 0; i < requests.size(); ++i) client.submit(i, requests[i]);
-  while (client.outstanding() > 0) {
-    for (const auto& [i, result] : client.work()) {
-      if (i < 6) {
-        expect_equal(result, alone(model, requests[i]), std::to_string(i));
-      } else {
-        EXPECT_THROW(std::rethrow_exception(result.error), NumericError);
-      }
-    }
-  }
-  EXPECT_EQ(scheduler.state().slots_in_use, 0);
-}
-
-TEST(Scheduler, WhatThrowsInACallbackEndsItsOwnRequest) {
-  Scheduler scheduler(language_model());
-  SchedulerClient client(scheduler);
-  DecodingRequest bad = sampling_of({5, 6}, 9), good = sampling_of({5, 6}, 9);
-  bad.on_token = [](const TokenEvent&) -> bool { throw std::runtime_error("no more room"); };
-  client.submit(0, bad);
-  client.submit(1, good);
-  while (client.outstanding() > 0) {
-    for (const auto& [i, result] : client.work()) {
-      EXPECT_EQ(result.error != nullptr, i == 0);
-      if (i == 1) {
-        EXPECT_EQ(result.samples[0].tokens.size(), 9u);
-      }
-    }
-  }
-}
-
-// Drives until `ends` are there, whatever is thrown.
-void drive_until(Scheduler& scheduler, const int& ends, int expected) {
-  for (int i = 0; i < 100 && ends < expected; ++i) {
-    try {
-      scheduler.drive();
-    } catch (const std::bad_alloc&) {
-    }
-  }
-  EXPECT_EQ(ends, expected);
-  EXPECT_EQ(scheduler.state().active, 0);
-}
-
-TEST(Scheduler, WhatThrowsAtTheEndOfOneRequestLosesNoOther) {
-  Scheduler scheduler(language_model());
-  int ends = 0;
-  DecodingRequest request = sampling_of({5, 6}, 4);
-  request.on_done = [&](DecodingResult&&) {
-    ++ends;
-    throw std::bad_alloc();
-  };
-  for (int i = 0; i < 3; ++i) scheduler.submit(request);
-  EXPECT_THROW(
-      {
-        while (scheduler.state().waiting + scheduler.state().active > 0) scheduler.drive();
-      },
-      std::bad_alloc);
-  drive_until(scheduler, ends, 3);
-}
-
-// A model that has no memory for a step, and then none for an empty cache.
-class Exhausted final : public WrappedModel {
- public:
-  using WrappedModel::WrappedModel;
-  KvCache start() const override {
-    if (std::exchange(exhausted, false)) throw std::bad_alloc();
-    return WrappedModel::start();
-  }
-  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
-    if (exhausted) throw std::bad_alloc();
-    WrappedModel::step(input, cache, output);
-  }
-
-  mutable bool exhausted = false;
-};
-
-TEST(Scheduler, AStepThatThrowsLosesNoRequest) {
-  const ThreadScope one_thread(1);
-  const auto model = std::make_shared<Exhausted>(language_model());
-  Scheduler scheduler(model);
-  int ends = 0;
-  DecodingRequest at_work = sampling_of({5, 6}, 20);
-  at_work.on_done = [&](DecodingResult&&) { ++ends; };
-  DecodingRequest cancelled = at_work;
-  cancelled.cancel = std::make_shared<std::atomic<bool>>(true);
-  scheduler.submit(at_work);
-  scheduler.drive();
-  scheduler.submit(cancelled);
-  model->exhausted = true;
-  EXPECT_THROW(scheduler.drive(), std::bad_alloc);
-  drive_until(scheduler, ends, 2);
-}
-
-TEST(Scheduler, CallbacksSeeEachTokenAndMayEndTheText) {
-  Scheduler scheduler(language_model());
-  SchedulerClient client(scheduler);
-  DecodingRequest request = sampling_of({5, 6}, 20);
-  std::vector<int32_t> seen;
-  request.on_token = [&](const TokenEvent& event) {
-    seen.push_back(event.token);
-    return seen.size() < 7;
-  };
-  client.submit(0, request);
-  while (client.outstanding() > 0) {
-    for (const auto& [i, result] : client.work()) {
-      EXPECT_EQ(result.samples[0].tokens, seen);
-      EXPECT_EQ(result.samples[0].finish_reason, FinishReason::stop);
-    }
-  }
-  EXPECT_EQ(seen.size(), 7u);
-}
-
 // Sentences with the widest beam that a configuration may ask for are not searched all at once.
 TEST(Scheduler, BeamsBoundABatchToo) {
   const auto model = translation_model();
@@ -450,18 +253,28 @@ TEST(Scheduler, BeamsBoundABatchToo) {
   EXPECT_LE(most, 4);
 }
 
-TEST(Scheduler, AnInterruptIsSeenInTheNextStep) {
-  const auto model = translation_model();
-  Scheduler scheduler(model);
+// The model judges several tokens of each text at once.
+TEST(Scheduler, DraftsBoundABatchToo) {
+  const auto draft = language_model(2);
+  Scheduler scheduler(language_model());
   SchedulerClient client(scheduler);
-  std::atomic<bool> interrupt = false;
-  const BeamSearchRequest beam({.generation = {.beam_size = 4, .max_length = 1000, .min_length = 900}});
-  client.submit(0, {.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .interrupt = &interrupt});
-  EXPECT_TRUE(client.work().empty());
-  interrupt = true;
-  const auto found = client.work();
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].second.cut_short, FinishReason::interrupted);
+  for (size_t i = 0; i < 9; ++i) {
+    DecodingRequest request = sampling_of({5, 6}, 3);
+    auto& sampling = std::get<SamplingRequest>(request.search);
+    sampling.samples = 16;
+    sampling.draft = draft;
+    sampling.draft_tokens = 64;
+    request.batch = {.sequences = 1000, .lanes = 1};
+    client.submit(i, request);
+  }
+  int64_t most = 0;
+  size_t done = 0;
+  while (client.outstanding() > 0) {
+    done += client.work().size();
+    most = std::max(most, scheduler.state().active);
+  }
+  EXPECT_EQ(done, 9u);
+  EXPECT_LE(most, most_rows_of_step(kVocab) / (16 * 65));
 }
 
 TEST(Scheduler, RefusesWhatCouldNeverFit) {

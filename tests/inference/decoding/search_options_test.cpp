@@ -109,6 +109,73 @@ TEST_F(SearchOptions, NoRepeatedNgrams) {
   }
 }
 
+// Four different words are all that there are, and the end comes later.
+TEST_F(SearchOptions, ADeadEndLeavesWhatLivedLast) {
+  for (const bool renormalizes : {false, true}) {
+    for (const int64_t beam : {1, 4}) {
+      GenerationConfig g{.beam_size = beam, .max_length = 8, .min_length = 8, .no_repeat_ngram_size = 1};
+      g.renormalize_logits = renormalizes;
+      const auto found = beam_search(*model_, pack_sentences({kSource}), options_with(g, beam)).at(0);
+      ASSERT_EQ(found.size(), static_cast<size_t>(beam));
+      for (size_t i = 0; i < found.size(); ++i) {
+        EXPECT_THAT(found[i].tokens, ::testing::UnorderedElementsAre(1, 4, 5, 6));
+        EXPECT_EQ(found[i].token_log_probabilities.size(), 4u);
+        EXPECT_FALSE(found[i].finished);
+        EXPECT_NEAR(found[i].score, found[i].log_probability / g.length_divisor(4), 1e-12);
+        if (i > 0) {
+          EXPECT_GE(found[i - 1].score, found[i].score);
+          EXPECT_NE(found[i - 1].tokens, found[i].tokens);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(SearchOptions, WhereNothingMayComeFirstTheOutputIsEmptyAndUnfinished) {
+  GenerationConfig g{.beam_size = 2, .max_length = 8, .min_length = 1, .suppressed_tokens = {1, 4, 5, 6}};
+  for (const auto normalization : {LengthNormalization::wu, LengthNormalization::power}) {
+    g.length_normalization = normalization;
+    const auto found = beam_search(*model_, pack_sentences({kSource}), options_with(g, 2)).at(0);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_TRUE(found[0].tokens.empty());
+    EXPECT_FALSE(found[0].finished);
+    EXPECT_EQ(found[0].score, 0);
+  }
+}
+
+// Of every output once, with the likeliest end.
+TEST_F(SearchOptions, OutputsThatDifferInTheirEndAreOne) {
+  constexpr int32_t kOtherEnd = 6;
+  BeamSearchOptions options = options_with(everything(), 12);
+  options.generation.eos_tokens = {kEos, kOtherEnd};
+  std::vector<Hypothesis> all, prefixes = {{}};
+  for (int64_t length = 1; length <= kLength; ++length) {
+    std::vector<Hypothesis> longer;
+    for (const Hypothesis& h : prefixes) {
+      const auto next = next_log_probabilities(*model_, kSource, h.tokens);
+      Hypothesis ended = h;
+      ended.log_probability += std::max(next[kEos], next[kOtherEnd]);
+      ended.score = ended.log_probability / options.generation.length_divisor(length);
+      all.push_back(ended);
+      for (const int32_t token : {1, 4, 5}) {
+        Hypothesis e = h;
+        e.log_probability += next[static_cast<size_t>(token)];
+        e.tokens.push_back(token);
+        longer.push_back(e);
+      }
+    }
+    prefixes = longer;
+  }
+  std::sort(all.begin(), all.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  const auto found = beam_search(*model_, pack_sentences({kSource}), options).at(0);
+  ASSERT_EQ(found.size(), 12u);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].tokens, all[i].tokens) << i;
+    EXPECT_NEAR(found[i].score, all[i].score, 1e-4) << i;
+    EXPECT_TRUE(found[i].finished) << i;
+  }
+}
+
 TEST_F(SearchOptions, BannedPhrases) {
   for (const TokenSequences& banned : {TokenSequences{{5}}, {{4, 6}}, {{5, 5}, {1, 4}, {6}}, {{4, 4, 4}}}) {
     BeamSearchOptions options = options_with(everything(), 80);

@@ -8,10 +8,13 @@
 #include <map>
 
 #include "attune/autograd/graph.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/text_generator.h"
 #include "attune/io/model_folder.h"
+#include "attune/nn/make_panels.h"
 #include "attune/text/character_tokenizer.h"
 #include "tests/inference/decoding/random_language_model.h"
+#include "tests/inference/decoding/wrapped_model.h"
 #include "tests/support/errors.h"
 
 namespace attune {
@@ -130,6 +133,73 @@ TEST(Speculative, GreedyTextsAreTheSame) {
       }
     }
   }
+}
+
+// A model that notes the logits after each token of its only row. Those after tokens that were taken back are replaced.
+class NotingModel final : public WrappedModel {
+ public:
+  using WrappedModel::WrappedModel;
+  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
+    const int32_t end = cache.position(0) + input.counts.front();
+    WrappedModel::step(input, cache, output);
+    for (size_t i = 0; i < output.rows.size(); ++i) {
+      const HostRow row(output.rows[i]);
+      noted[end - static_cast<int32_t>(output.rows.size() - i)].assign(row.logits().begin(), row.logits().end());
+    }
+  }
+  mutable std::map<int32_t, std::vector<float>> noted;  // by the token's position
+};
+
+TEST(Speculative, GreedyTextsHaveTheSameLogitsToTheBit) {
+  const auto decoding_model = [](const TransformerConfig& config, uint64_t seed) {
+    auto model = random_language_model(config, seed);
+    make_panels(*model, WeightFormat::float32);
+    return std::make_shared<LanguageDecodingModel>(std::move(model));
+  };
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < 40; ++i) prompt.push_back(4 + 7 * i % 30);
+  for (const AttentionKind& attention : {AttentionKind(MultiHead{}), AttentionKind(MultiHeadLatent{})}) {
+    TransformerConfig config = small_language_config(40, 96);
+    config.attention = attention;
+    if (std::holds_alternative<MultiHeadLatent>(attention)) config.positions = SinusoidalPositions{};
+    const auto same = decoding_model(config, 1), other = decoding_model(config, 2);
+    for (const size_t tokens : {size_t{1}, size_t{2}, prompt.size()}) {
+      const auto logits_with = [&](const std::shared_ptr<const DecodingModel>& draft, int64_t draft_tokens) {
+        const auto model = std::make_shared<NotingModel>(same);
+        Scheduler scheduler(model);
+        SchedulerClient client(scheduler);
+        SamplingRequest search{.config = {.temperature = 0, .max_tokens = 24}, .draft_tokens = draft_tokens};
+        search.draft = draft;
+        client.submit(0, {.prompt = {prompt.begin(), prompt.begin() + static_cast<int>(tokens)}, .search = search});
+        while (client.outstanding() > 0)
+          for (const auto& [tag, result] : client.work()) EXPECT_EQ(result.error, nullptr);
+        return model->noted;
+      };
+      const auto expected = logits_with(nullptr, 1);
+      ASSERT_EQ(expected.size(), 24u);
+      for (const auto& draft : {same, other})
+        for (const int64_t draft_tokens : {1, 9})
+          EXPECT_TRUE(logits_with(draft, draft_tokens) == expected)
+              << tokens << " tokens, " << draft_tokens << " proposals by " << (draft == same ? "itself" : "another");
+    }
+  }
+}
+
+// 63 texts of 65 rows each are what a step has for several requests.
+TEST(Speculative, ManyTextsAreSeveralRequests) {
+  const TextGenerator generator = generator_of("abcdefgh");
+  const auto draft = random_lm(generator.tokenizer().vocab_size(), 2);
+  GenerateOptions options{.sampling = SamplingConfig{.max_tokens = 8}, .samples = 130, .batch_texts = 1000};
+  options.draft = draft.get();
+  options.draft_tokens = 64;
+  int64_t most = 0;
+  options.on_token = [&](size_t, int32_t) {
+    const SchedulerState state = generator.scheduler().state();
+    most = std::max(most, state.waiting + state.active);
+  };
+  const std::vector<std::string> prompts = {"abc"};
+  EXPECT_EQ(generator.generate(prompts, options).size(), 130u);
+  EXPECT_EQ(most, 3);
 }
 
 TEST(Speculative, ATextDoesNotDependOnItsBatch) {

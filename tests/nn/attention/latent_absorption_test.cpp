@@ -6,6 +6,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/nn/attention/latent_cost.h"
 #include "attune/nn/attention/multi_head_latent_attention.h"
+#include "attune/nn/attention/query_groups.h"
 #include "tests/nn/attention/cached_attention.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/slot_table_data.h"
@@ -80,6 +81,34 @@ TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
   EXPECT_TRUE(same_bits(
       together.rows(t, t + 1),
       attention.attend(query.rows(t, t + 1), {.positions = at.slice(t, t + 1), .table = &single_view}, cache).states));
+}
+
+// A draft's proposals are judged by the numbers of single tokens, however cheap the other form is.
+TEST(LatentAbsorption, AFewNewTokensAreReadAsOneAtATime) {
+  const NoGrad no_grad;
+  MultiHeadLatentAttentionConfig config{.d_model = 32, .heads = 4, .latent_dim = 24, .rotary_dim = 4};
+  config.positions.rotary = RotaryOptions{};
+  const RandomAttention<MultiHeadLatentAttention> random(config);
+  const MultiHeadLatentAttention& attention = random.attention;
+  for (const int64_t t : {int64_t{10}, kQueriesByRow}) {
+    const int64_t n = t + 1;
+    ASSERT_FALSE(
+        absorbs({.heads = 4, .d_head = 8, .d_value = 8, .latent_dim = 24, .rotary_dim = 4, .queries = t, .slots = n}));
+    const Tensor x = normal({n, 32}, {.dtype = DType::f32, .seed = 1});
+    AttentionCache cache = attention.make_cache();
+    attention.append(x, positions_between(0, n), reversed_slots(n), cache);
+    const SlotTableData data = table_of(n, t, true);
+    const SlotTable table = data;
+    const Indices at = positions_between(n - t, n);
+    const Tensor query = x.rows(n - t, n);
+    const Tensor together = attention.attend(query, {.positions = at, .table = &table}, cache).states;
+    for (int64_t i = 0; i < t; ++i) {
+      const SlotTable single = queries_of(table, i, i + 1);
+      const CachedQueries one{.positions = at.slice(i, i + 1), .table = &single};
+      EXPECT_TRUE(same_bits(together.rows(i, i + 1), attention.attend(query.rows(i, i + 1), one, cache).states))
+          << i << " of " << t;
+    }
+  }
 }
 
 }  // namespace
