@@ -21,6 +21,7 @@
 #include "attune/io/json_file.h"
 #include "attune/metrics/paired_bootstrap.h"
 #include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/validation.h"
 
 namespace attune::cli {
@@ -175,14 +176,17 @@ struct TranslatedTestSet {
   BleuTokenizer tokenizer;  // that fits the model
 };
 
+// Joins the subwords of the references where the model's tokens are cut like that: all runs have the same references.
 TranslatedTestSet translate_test_set(const CompareCommand& command, const SchedulerOptions& scheduling,
-                                     const std::vector<std::string>& sources, const ComparedRun& run) {
+                                     const std::vector<std::string>& sources, const ComparedRun& run,
+                                     std::vector<std::string>& references) {
   const std::optional<fs::path> model = model_of_run(run.name);
   if (!model) fail<ConfigError>("{}: the run has no model yet, which --source asks for", run.name);
   const Translator translator = Translator::load(*model, scheduling);
   TranslatedTestSet translated{.outputs = {}, .tokenizer = bleu_tokenizer_for(translator.target_tokenizer())};
   for (const Translation& t : translator.translate(sources, command.generation.for_model(translator)))
     translated.outputs.push_back(written_text(t.text(), "\t"));  // as evaluate
+  for (std::string& reference : references) reference = joined_text(translator.target_tokenizer(), reference);
   return translated;
 }
 
@@ -198,7 +202,8 @@ void translate_test_set(const CompareCommand& command, Comparison& comparison) {
   if (command.source.empty() && command.reference.empty()) return;
   if (command.source.empty() || command.reference.empty())
     fail<ConfigError>("--source and --reference belong together");
-  const std::vector<std::string> sources = read_lines(command.source), references = read_lines(command.reference);
+  const std::vector<std::string> sources = read_lines(command.source);
+  std::vector<std::string> references = read_lines(command.reference);
   if (sources.size() != references.size())
     fail<DataError>("{} has {} lines but {} has {}", command.source, sources.size(), command.reference,
                     references.size());
@@ -207,7 +212,7 @@ void translate_test_set(const CompareCommand& command, Comparison& comparison) {
   const SchedulerOptions scheduling{.precision = precision_of(command.generation.precision, device), .device = device};
   std::vector<TranslatedTestSet> translated;
   for (const ComparedRun& run : comparison.runs)
-    translated.push_back(translate_test_set(command, scheduling, sources, run));
+    translated.push_back(translate_test_set(command, scheduling, sources, run, references));
   // Scores by different tokenizers cannot be compared (Post 2018).
   if (std::ranges::all_of(translated, [](const auto& set) { return set.tokenizer == BleuTokenizer::none; }))
     comparison.bleu_tokenizer = BleuTokenizer::none;

@@ -43,11 +43,17 @@ Json object_of(const Line& line) {
   return parse_json<DataError>(line.text, line.place);
 }
 
-Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenizer_frames_texts) {
+// The prompt and the answer, as they are encoded.
+std::pair<std::string, std::string> texts_of(const Line& line, bool keeps_line_ends) {
   Json object = object_of(line);
   std::string prompt = text_of(object, kPrompt, line), answer = text_of(object, kAnswer, line);
-  if (!tokenizer.keeps_line_ends())
+  if (!keeps_line_ends)
     for (std::string* text : {&prompt, &answer}) std::ranges::replace(*text, '\n', ' ');
+  return {std::move(prompt), std::move(answer)};
+}
+
+Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenizer_frames_texts) {
+  const auto [prompt, answer] = texts_of(line, tokenizer.keeps_line_ends());
   Document document;
   const int32_t bos = tokenizer.bos_id(), eos = tokenizer.eos_id();
   document.ids = tokenizer_frames_texts ? tokenizer.encode_for_model(prompt).ids : tokenizer.encode(prompt);
@@ -101,6 +107,16 @@ TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, con
   if (documents.documents() == 0)
     fail<DataError>("{}{}: there is no prompt", files[0].string(), files.size() > 1 ? " and the other files" : "");
   return documents;
+}
+
+void read_prompt_texts(const std::vector<std::filesystem::path>& files, bool keeps_line_ends,
+                       const std::function<void(const std::string& prompt, const std::string& answer)>& use) {
+  if (files.empty()) fail<ConfigError>("a text needs at least one file");
+  for (const auto& file : files)
+    for_each_line(file, {}, [&](const Line& line) {
+      const auto [prompt, answer] = texts_of(line, keeps_line_ends);
+      use(prompt, answer);
+    });
 }
 
 int64_t answer_bytes(const std::filesystem::path& file) {

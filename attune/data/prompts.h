@@ -2,6 +2,8 @@
 // Prompts with answers, from which a language model learns to answer.
 
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "attune/data/text_stream.h"
@@ -14,6 +16,12 @@ namespace attune {
 /// they become spaces. Throws DataError that names file and line, FileError, and ConfigError when there is no file.
 TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                             const TextStreamOptions& options = {});
+
+/// Calls `use` with the prompt and the answer of each line of such files, as they are encoded: for a tokenizer that
+/// does not keep line ends these are spaces. Throws DataError and FileError as read_prompts(), and ConfigError when
+/// there is no file.
+void read_prompt_texts(const std::vector<std::filesystem::path>& files, bool keeps_line_ends,
+                       const std::function<void(const std::string& prompt, const std::string& answer)>& use);
 
 /// The bytes of all answers of such a file. Throws DataError and FileError as read_prompts().
 int64_t answer_bytes(const std::filesystem::path& file);

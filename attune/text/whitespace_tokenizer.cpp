@@ -28,6 +28,25 @@ void for_each_word(std::string_view text, Visit&& visit) {
   }
 }
 
+/// Words with a space between each two, but none behind a subword's marker, which is left out.
+class JoinedWords {
+ public:
+  explicit JoinedWords(std::string_view marker) : marker_(marker) {}
+
+  void add(std::string_view word) {
+    if (!glue_) text_ += ' ';
+    glue_ = !marker_.empty() && word.ends_with(marker_);
+    if (glue_) word.remove_suffix(marker_.size());
+    text_ += word;
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string_view marker_;
+  std::string text_;
+  bool glue_ = true;  // nothing stands between what is there and the next word
+};
+
 }  // namespace
 
 void WhitespaceOptions::validate() const {
@@ -104,16 +123,17 @@ std::vector<int32_t> WhitespaceTokenizer::encode(std::string_view text) const {
 }
 
 std::string WhitespaceTokenizer::join(const std::vector<int>& ids) const {
-  std::string text;
-  bool glue = true;  // nothing stands between what is there and the next piece
-  for (const int id : ids) {
-    std::string_view word = pieces_[static_cast<size_t>(id)];
-    if (!glue) text += ' ';
-    glue = !subword_marker_.empty() && word.ends_with(subword_marker_);
-    if (glue) word.remove_suffix(subword_marker_.size());
-    text += word;
-  }
-  return text;
+  JoinedWords words(subword_marker_);
+  for (const int id : ids) words.add(pieces_[static_cast<size_t>(id)]);
+  return std::move(words).text();
+}
+
+std::string joined_text(const Tokenizer& tokenizer, const std::string& text) {
+  const auto* const of_words = dynamic_cast<const WhitespaceTokenizer*>(&tokenizer);
+  if (of_words == nullptr || of_words->subword_marker().empty()) return text;
+  JoinedWords words(of_words->subword_marker());
+  for_each_word(text, [&](std::string_view word) { words.add(word); });
+  return std::move(words).text();
 }
 
 std::string WhitespaceTokenizer::piece(int32_t id) const {

@@ -51,4 +51,8 @@ class WhitespaceTokenizer final : public Tokenizer {
   std::string subword_marker_;
 };
 
+/// The words of a text as decode() of these tokens would join them, also words that the vocabulary does not have: of a
+/// whitespace vocabulary with a subword marker, "ab@@ cd" gives "abcd". With any other tokenizer the text as it is.
+std::string joined_text(const Tokenizer& tokenizer, const std::string& text);
+
 }  // namespace attune

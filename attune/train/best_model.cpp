@@ -7,8 +7,10 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/sha256.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
+#include "attune/io/safetensors.h"
 
 namespace attune {
 namespace {
@@ -44,6 +46,10 @@ std::string reason_to_forget(const std::filesystem::path& best, const RunConfig&
   if (const std::string change = change_of(conditions); !change.empty()) return change;
   try {
     check_parameter_file(best, config.model);
+    if (config.lora.on()) {
+      read_json_file(best / kAdapterFolder / kAdapterConfigFile);
+      [[maybe_unused]] const SafetensorsReader adapters(best / kAdapterFolder / kAdapterFile);
+    }
   } catch (const Error& error) {
     return error.what();
   }
@@ -86,6 +92,13 @@ Json validation_conditions(const RunConfig& config) {
     conditions["train.valid_sentences"] = train.valid_sentences;
   if (config.best_metric() == ValidationMetric::loss) conditions["train.label_smoothing"] = train.label_smoothing;
   if (architecture == Architecture::encoder_masked_lm) conditions["train.mask_probability"] = train.mask_probability;
+  // Beside a training text that was prepared, nothing else tells that they changed.
+  if (architecture == Architecture::encoder_classifier) {
+    conditions["data.format"] = enum_name(config.data.format);
+    conditions["data.label_field"] = config.data.label_field;
+    conditions["data.text_field"] = config.data.text_field;
+    conditions["data.second_text_field"] = config.data.second_text_field;
+  }
   if (config.best_metric() == ValidationMetric::bleu) {
     conditions["train.valid_beam_size"] = train.valid_beam_size;
     const Json generation = write_fields(config.generation);

@@ -16,7 +16,7 @@ namespace attune {
 bool take_if_best(const ValidationReport& report, ValidationMetric metric, TrainingState& state);
 
 /// What the figures of a validation depend on beside the model: settings, and a digest of the text. Figures can be
-/// compared where this is equal. Throws FileError.
+/// compared where this is equal; a checkpoint of an earlier version may lack some. Throws FileError.
 Json validation_conditions(const RunConfig& config);
 
 struct ValidationConditions {
@@ -24,8 +24,9 @@ struct ValidationConditions {
   Json now;
 };
 
-/// For a run that resumes. Forgets the best model if `best` no longer holds one, if another metric decides now, or if
-/// the conditions of validations changed: the next validation, at this very step if need be, gives the best model.
+/// For a run that resumes. Forgets the best model if `best` no longer holds one, or with adapters no longer has them in
+/// a folder of their own, if another metric decides now, or if the conditions of validations changed. Conditions that
+/// `before` lacks did not. The next validation gives the best model; the run validates the step where it stands.
 /// Returns a message for the user, "" if nothing was forgotten.
 std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config,
                              const ValidationConditions& conditions, TrainingState& state);

@@ -307,7 +307,6 @@ void RunConfig::validate_for_training() const {
     fail<ConfigError>("train.patience = {} needs {}{}", train.patience,
                       pairs ? "data.valid_source" : "data.valid_files", " or data.valid_fraction");
   check_router(*this);
-  check_usable_device(*this);
 }
 
 void check_usable_device(const RunConfig& config) {

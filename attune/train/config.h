@@ -143,8 +143,8 @@ struct RunConfig {
 
   /// Throws ConfigError naming the field and the value. Does not ask for files to train on.
   void validate() const;
-  /// The same, and throws ConfigError when no files for training are named, and DeviceError when train.device cannot be
-  /// used.
+  /// The same, and throws ConfigError when no files for training are named, or when the model is none that training can
+  /// teach. Does not ask whether train.device can be used here, see check_usable_device().
   void validate_for_training() const;
 
   bool has_validation() const;

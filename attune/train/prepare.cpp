@@ -108,7 +108,7 @@ void Preparation::pairs() {
 }
 
 void Preparation::documents() {
-  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(config_);
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(config_, writer_.temporary());
   begin({tokenizer, tokenizer});
   const bool stream = data().text_unit == TextUnit::stream;
   read_text(paths(data().train_files), *tokenizer, {.unit = data().text_unit, .on_read = on_read()},
@@ -122,7 +122,7 @@ void Preparation::documents() {
 }
 
 void Preparation::sequences() {
-  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(config_);
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(config_, writer_.temporary());
   MaskingOptions::for_tokenizer(*tokenizer);  // throws where it cannot be trained with
   begin({tokenizer, tokenizer});
   SequenceCutter cutter(*tokenizer, data().max_tokens, [&](std::span<const int32_t> sequence) {

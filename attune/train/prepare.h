@@ -21,7 +21,7 @@ struct PrepareOptions {
 
 /// Reads the training text of config.data, with the tokenizers that a training run would use, and writes the folder
 /// whole or not at all. Memory holds a block of text and a shard; where a tokenizer is learnt, also a sample of the
-/// text or the counts of its words. Throws ConfigError, DataError and FileError.
+/// text or the counts of its words. train.device need not be here. Throws ConfigError, DataError and FileError.
 PreparedIndex prepare_corpus(const RunConfig& config, const std::filesystem::path& folder,
                              const PrepareOptions& options = {});
 

@@ -265,6 +265,7 @@ void RunFolder::save_tokenizers(const std::function<void(const fs::path& folder)
     std::error_code error;
     if (is_there(from)) {
       own(name, sha256_of_file(from));
+      make_directories(to.parent_path());  // additional_chat_templates, of one of them
       fs::rename(from, to, error);
     } else if (is_own(name)) {
       fs::remove(to, error);

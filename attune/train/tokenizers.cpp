@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attune/base/json_fields.h"
+#include "attune/data/prompts.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
@@ -36,6 +37,20 @@ std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& conf
                                          {.kind = data.tokenizer_type == TokenizerKind::bpe ? Kind::bpe : Kind::unigram,
                                           .vocab_size = static_cast<int32_t>(data.vocab_size),
                                           .seed = config.train.seed});
+}
+
+bool keeps_line_ends(TokenizerKind kind) {
+  return kind == TokenizerKind::characters || kind == TokenizerKind::bytes;
+}
+
+std::shared_ptr<const Tokenizer> learn_from_prompts(const RunConfig& config, const fs::path& scratch_folder) {
+  LearningText text(scratch_folder);
+  read_prompt_texts(paths(config.data.train_files), keeps_line_ends(config.data.tokenizer_type),
+                    [&](const std::string& prompt, const std::string& answer) {
+                      text.add(prompt);
+                      text.add(answer);
+                    });
+  return text.learn(config);
 }
 
 // Names what the configuration has for a tokenizer that is to be learnt, where the initial model has one; "": nothing.
@@ -100,8 +115,10 @@ TokenizerPair make_tokenizers(const RunConfig& config) {
   return {both, both};
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config) {
+std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const fs::path& scratch_folder) {
   if (auto given = given_tokenizer(config)) return given;
+  if (config.data.text_unit == TextUnit::answer && config.data.tokenizer_type != TokenizerKind::bytes)
+    return learn_from_prompts(config, scratch_folder);
   const std::vector<std::string>& files = config.data.train_files;
   return naming(files, [&] { return learn(paths(files), config); });
 }

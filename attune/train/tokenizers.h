@@ -16,8 +16,9 @@ namespace attune {
 /// learnt from the training text; the same text and seed give the same vocabulary. Throw ConfigError, DataError and
 /// FileError.
 TokenizerPair make_tokenizers(const RunConfig& config);
-/// The tokenizer of an architecture with one vocabulary. A new one is learnt from data.train_files.
-std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config);
+/// The tokenizer of an architecture with one vocabulary. A new one is learnt from data.train_files; with
+/// data.text_unit = "answer" from the prompts and answers in them, of which a copy is in `scratch_folder` meanwhile.
+std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const std::filesystem::path& scratch_folder);
 /// Returns the tokenizer of data.tokenizer or of train.initialize_from, or null where one is to be learnt.
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config);
 
@@ -31,7 +32,7 @@ std::string vocabulary_note(const RunConfig& config, int64_t source, int64_t tar
 inline constexpr const char* kLearningText = "learning-text";
 
 /// A file of texts that a tokenizer is learnt from, in a temporary folder that goes away with it. Tokenizers learn from
-/// files, and files of labelled texts have labels too.
+/// files, and files of labelled texts have labels too, those of prompts and answers the signs of JSON.
 class LearningText {
  public:
   explicit LearningText(const std::filesystem::path& scratch_folder);

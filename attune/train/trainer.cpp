@@ -13,6 +13,7 @@ Trainer::Trainer(RunConfig config, std::filesystem::path run_folder, TrainingObs
       stop_requested_(stop_requested),
       communicator_(std::move(communicator)) {
   config_.validate_for_training();
+  check_usable_device(config_);
 }
 
 TrainingResult Trainer::run(bool resume) {

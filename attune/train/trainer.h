@@ -9,7 +9,7 @@
 //   model/                                       what a user should use, written at the end: the mean of the last
 //                                                train.average_checkpoints checkpoints where that is on and there are
 //                                                two or more, else a copy of best/, else (without validation) the last
-//                                                weights
+//                                                weights, or their moving average
 
 #include <atomic>
 #include <filesystem>
@@ -72,7 +72,7 @@ class Trainer {
  public:
   /// Once `stop_requested` is true, the step at work is finished, a checkpoint is written and run() returns; a
   /// validation that is at work is made again when the run is resumed. Both references must outlive this. Throws
-  /// ConfigError.
+  /// ConfigError, and DeviceError when train.device cannot be used here.
   ///
   /// With several ranks, each makes a Trainer with the same configuration and folder, which all must see. With
   /// train.device = "cuda" they divide the GPUs of their machine among themselves. Only the first rank writes and calls

@@ -78,8 +78,7 @@ TrainingResult TrainingRun::train() {
       return result(StopReason::requested);
     }
     // Each is done once for a step, also when the run was interrupted in between.
-    if (validates() && validation_is_due(config_.train, state_) && state_.last_validation != state_.step && !validate())
-      continue;
+    if (validates() && validation_is_due() && state_.last_validation != state_.step && !validate()) continue;
     const std::optional<StopReason> reason = limit_reached(config_.train, state_);
     // Before the checkpoint, which says what is still to be logged.
     const bool ends_log = reason && state_.window.steps > 0;

@@ -44,6 +44,8 @@ class TrainingRun {
   std::optional<int64_t> newest_checkpoint(bool resume);
   std::optional<int64_t> step_to_resume(bool resume);
   void resolve_precision(const std::optional<int64_t>& resumed);
+  void restore(int64_t step);
+  void forget_lost_best(const Json& validation_before);
   void make_task(bool resumes);
   void say_vocabulary();
   void report_start();
@@ -56,6 +58,9 @@ class TrainingRun {
   void step();
   void report_step(double learning_rate);
   void log(double learning_rate);
+  bool validation_is_due() const {
+    return attune::validation_is_due(config_.train, state_) || state_.step == forgotten_at_;
+  }
   ValidationReport measure();
   void judge(ValidationReport report);
   bool validate();
@@ -100,6 +105,7 @@ class TrainingRun {
   Json validation_conditions_ = Json::object();
   int64_t saved_step_ = -1;  // of the last checkpoint that was written or read
   int64_t saved_validation_ = -1;
+  int64_t forgotten_at_ = -1;  // the step that was resumed, where the best model so far was forgotten: validated anew
 };
 
 }  // namespace attune

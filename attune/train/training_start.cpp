@@ -38,22 +38,7 @@ void TrainingRun::prepare(bool resume) {
   const RunConfig given = config_;
   make_task(resumed.has_value());
   if (is_first_) validation_conditions_ = validation_conditions(config_);
-  if (resumed) {
-    RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
-    state_ = restored.state;
-    if (state_.step != *resumed)
-      fail<FileError>("{}: is the checkpoint of step {}; give it back its name", checkpoints_.file(*resumed).string(),
-                      state_.step);
-    saved_step_ = state_.step;
-    saved_validation_ = state_.last_validation;
-    for (const std::string& change : restored.changes) observer_.on_message(change);
-    if (is_first_)
-      if (const std::string lost =
-              forget_lost_best(folder_ / "best", config_, {restored.validation, validation_conditions_}, state_);
-          !lost.empty())
-        observer_.on_message(lost);
-    share_state();
-  }
+  if (resumed) restore(*resumed);
   task_->begin_epoch(state_.epoch);
   check_length(config_, steps_of_run());
   if (is_first_) {
@@ -76,6 +61,34 @@ void TrainingRun::prepare(bool resume) {
   report_start();
   if (const std::string note = precision_note(resolved(config_.train.precision, device_), device_); !note.empty())
     observer_.on_message(note);
+}
+
+void TrainingRun::restore(int64_t step) {
+  const fs::path file = checkpoints_.file(step);
+  const RestoredRun restored = restore_checkpoint(file, parts());
+  state_ = restored.state;
+  if (state_.step != step)
+    fail<FileError>("{}: is the checkpoint of step {}; give it back its name", file.string(), state_.step);
+  saved_step_ = state_.step;
+  saved_validation_ = state_.last_validation;
+  for (const std::string& change : restored.changes) observer_.on_message(change);
+  forget_lost_best(restored.validation);
+}
+
+// The first rank looks, and tells the others. What was forgotten is in the checkpoint: it is written again, also where
+// the step that is validated now was the last one that had been.
+void TrainingRun::forget_lost_best(const Json& validation_before) {
+  constexpr int64_t kNoStep = -2;  // -1 is the state before any validation
+  const int64_t best_before = state_.best_step;
+  if (is_first_)
+    if (const std::string lost =
+            attune::forget_lost_best(folder_ / "best", config_, {validation_before, validation_conditions_}, state_);
+        !lost.empty())
+      observer_.on_message(lost);
+  share_state();
+  if (state_.best_step == best_before) return;
+  forgotten_at_ = state_.step;
+  saved_validation_ = kNoStep;
 }
 
 // The first rank looks, and tells the others.

@@ -197,6 +197,7 @@ void balance(const ExpertBalance& experts, const UpdateInput& input, UpdateResul
 
 UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
   UpdateResult result;
+  if (input.ranks != nullptr) input.ranks->take_cost();  // of what came before, as a validation
   for (const TrainingBatch& batch : input.batches) {
     result.labels += batch.labels;
     result.tokens += batch.tokens;

@@ -56,7 +56,7 @@ struct UpdateResult {
   int64_t tokens = 0;
   double gradient_norm = 0;     // of the mean over labels, before clipping
   double expert_imbalance = 0;  // the most tokens that an expert got, over the mean of its layer; 0 without experts
-  // Of this rank, 0 without others:
+  // Of this rank and of this update alone, 0 without others:
   int64_t bytes_sent = 0;
   double communication_seconds = 0;  // in which gradients or parameters were on their way
   double exposed_seconds = 0;        // of these, those in which the rank did nothing but wait

@@ -22,7 +22,8 @@ struct ValidationReport {
   bool best = false;                // so far, by RunConfig::best_metric()
   int64_t without_improvement = 0;  // validations since the best that count against train.patience
 
-  std::optional<double> bleu = {};  // percent, of the detokenized translations against the lines of valid_target
+  std::optional<double> bleu = {};  // percent, of the detokenized translations against the lines of valid_target, whose
+                                    // subwords are joined too
   std::optional<ClassificationScores> classification = {};  // of a classifier's labels
   std::optional<RegressionScores> regression = {};          // of a regression's numbers
   std::optional<double> bits_per_character = {};            // of a language model with single characters for tokens

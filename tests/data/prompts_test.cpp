@@ -35,6 +35,26 @@ TEST(ReadPrompts, LinesThatAreNotOneObjectAreNamed) {
               ::testing::HasSubstr("a.jsonl:2: JSON has key \"answer\" twice"));
 }
 
+TEST(ReadPromptTexts, GivesTheTextsAsTheyAreEncoded) {
+  const TemporaryFolder folder{memory_folder()};
+  write_file(folder / "a.jsonl", R"({"prompt": "caf\u00e9\n?", "answer": "oui"})"
+                                 "\n\n"
+                                 R"({"answer": "{", "note": 1, "prompt": ""})"
+                                 "\n");
+  const auto texts = [&](bool keeps_line_ends) {
+    std::vector<std::string> all;
+    read_prompt_texts({folder / "a.jsonl"}, keeps_line_ends, [&](const std::string& prompt, const std::string& answer) {
+      all.insert(all.end(), {prompt, answer});
+    });
+    return all;
+  };
+  EXPECT_THAT(texts(true), ::testing::ElementsAre("café\n?", "oui", "", "{"));
+  EXPECT_THAT(texts(false), ::testing::ElementsAre("café ?", "oui", "", "{"));
+  write_file(folder / "a.jsonl", "{\"prompt\": \"a\"}\n");
+  EXPECT_THAT(message_of<DataError>([&] { texts(true); }), ::testing::HasSubstr("a.jsonl:1: has no field \"answer\""));
+  EXPECT_THROW(read_prompt_texts({}, true, [](const std::string&, const std::string&) {}), ConfigError);
+}
+
 // Counts the texts that it encodes.
 class CountingWords final : public Tokenizer {
  public:

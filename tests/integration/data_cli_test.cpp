@@ -66,6 +66,11 @@ TEST_F(DataCliTest, PreparesShowsAndTrains) {
   EXPECT_TRUE(fs::exists(folder_ / "run" / "model" / "model.safetensors"));
 }
 
+TEST_F(DataCliTest, TheDeviceOfTrainingNeedNotBeHere) {
+  const CommandResult prepared = run_attune(prepare({"--set", "train.device=cuda:63"}));
+  EXPECT_EQ(prepared.status, 0) << prepared.errors;
+}
+
 TEST_F(DataCliTest, VerifyFindsWhatWasChanged) {
   ASSERT_EQ(run_attune(prepare()).status, 0);
   const CommandResult good = run_attune({"data", "info", out_, "--verify"});

@@ -115,6 +115,24 @@ TEST(Draw, Schedules) {
   EXPECT_THAT(picture({"schedule", (folder / "demo.toml").string()}), HasSubstr("demo.toml: "));
 }
 
+TEST(Draw, SchedulesOfEpochsHaveAsManyStepsAsIsSaid) {
+  const TemporaryFolder folder;
+  const std::string config = folder / "run.toml";
+  const auto drawn = [&](const std::string& limits, std::vector<std::string> more = {}) {
+    write_file(config, "[schedule]\nkind = \"linear\"\nwarmup_steps = 10\n[train]\n" + limits);
+    more.insert(more.begin(), {"schedule", config});
+    return picture(more);
+  };
+  const std::string expected = drawn("steps = 500\n");
+  EXPECT_EQ(drawn("epochs = 3\nsteps = 0\n", {"--steps", "500"}), expected);
+  EXPECT_EQ(drawn("epochs = 3\n", {"--steps", "500"}), expected);
+  EXPECT_EQ(drawn("epochs = 3\nsteps = 500\n", {"--steps", "600"}), expected) << "training ends there too";
+  EXPECT_EQ(drawn("epochs = 3\nsteps = 600\n", {"--steps", "500"}), expected);
+  EXPECT_THAT(no_picture({"schedule", config}),
+              HasSubstr("run.toml: train.epochs = 3: how many steps these are depends on the text; --steps says it"));
+  EXPECT_THAT(no_picture({"schedule", config, "--steps", "1"}), HasSubstr("--steps 1: needs 2 to "));
+}
+
 TEST(Draw, BlocksShowWhereTheNormStands) {
   // Of two stacks with five sublayers; pre-norm has one more after each stack.
   EXPECT_EQ(count_of(picture({"block", "--set", "model.norm=post"}), ">LayerNorm<"), 5u);

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "attune/base/file.h"
+#include "attune/text/character_tokenizer.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -50,6 +51,16 @@ TEST(WhitespaceTokenizer, JoinsSubwordsAtTheMarker) {
   EXPECT_EQ(tokenizer.decode(Ids{4, 5, 5}), "abcd cd");
   EXPECT_EQ(tokenizer.decode(Ids{5, 4}), "cd ab");
   EXPECT_EQ(tokenizer.decode(Ids{4, 4, 3, 5, 6, 5}), "ababcd cd");
+}
+
+// As references are joined that translations are compared with.
+TEST(WhitespaceTokenizer, TextIsJoinedAsItsTokensAre) {
+  const WhitespaceTokenizer tokenizer({"ab@@", "cd", "@@"}, "@@"), plain({"ab@@", "cd"});
+  EXPECT_EQ(joined_text(tokenizer, "ab@@ cd new@@ est  cd\tab@@"), "abcd newest cd ab") << "also unknown words";
+  for (const char* text : {"ab@@ cd cd", "cd ab@@", "ab@@ ab@@ cd @@ cd", ""})
+    EXPECT_EQ(joined_text(tokenizer, text), tokenizer.decode(tokenizer.encode(text))) << text;
+  EXPECT_EQ(joined_text(plain, "ab@@  cd"), "ab@@  cd");
+  EXPECT_EQ(joined_text(ByteTokenizer(), "ab@@ cd"), "ab@@ cd");
 }
 
 TEST(WhitespaceTokenizer, NamesAnIdOutsideTheVocabulary) {

@@ -72,6 +72,18 @@ TEST(BestModel, OfEqualLossesTheFirstIsTaken) {
   EXPECT_EQ(state.best_step, 3);
 }
 
+TEST(BestModel, WhereTheTextsOfAClassifierStandIsAConditionOfItsFigures) {
+  const RunConfig config = default_config(Architecture::encoder_classifier);
+  const Json before = validation_conditions(config);
+  for (const char* field : {"data.format", "data.label_field", "data.text_field", "data.second_text_field"})
+    EXPECT_TRUE(before.contains(field)) << field;
+  RunConfig other = config;
+  other.data.text_field = "review";
+  EXPECT_NE(validation_conditions(other), before);
+  for (const Architecture architecture : {Architecture::encoder_decoder, Architecture::decoder_lm})
+    EXPECT_FALSE(validation_conditions(default_config(architecture)).contains("data.text_field"));
+}
+
 TEST(BestModel, WhatIsNoNumberIsAnError) {
   TrainingState state;
   EXPECT_EQ(message_of<NumericError>(

@@ -190,6 +190,47 @@ class RecordingExchange final : public TensorExchange {
   std::string& calls_;
 };
 
+// Of one rank. Each operation sends eight bytes and takes a second.
+class CostlyExchange final : public TensorExchange {
+ public:
+  Pending start_all_reduce(const Tensor& /*x*/) override { return start(); }
+  Pending start_reduce_scatter(const Tensor& /*x*/) override { return start(); }
+  Pending start_all_gather(const Tensor& /*x*/) override { return start(); }
+  void broadcast(const Tensor& /*x*/, int /*root*/) override {}
+  void all_started() override {}
+  int64_t unit() const override { return 1; }
+  int64_t bytes_sent() const override { return bytes_sent_; }
+  std::string text() const override { return ""; }
+
+ private:
+  struct Second final : Pending::State {
+    double wait() override { return 1; }
+  };
+  Pending start() {
+    bytes_sent_ += 8;
+    return Pending(std::make_shared<Second>());
+  }
+
+  int64_t bytes_sent_ = 0;
+};
+
+// A validation of moving averages gathers the parameters before and after it.
+TEST(DataParallel, TheCostOfAnUpdateIsNotThatOfWhatCameBefore) {
+  const auto model = small_lm();
+  LocalCommunicator alone;
+  Tensor x = Tensor::full({3}, 1);
+  require_gradient(x);
+  DataParallel ranks(alone, {{"x", &x}}, {.shard = true}, std::make_unique<CostlyExchange>());
+  Adam adam({{"x", &x}}, {}, 0, ranks.owned());
+  const std::vector<TrainingBatch> batches = {{.labels = 8, .tokens = 8, .loss = {}}};
+  for (int step = 0; step < 2; ++step) {
+    const UpdateResult result = update(*model, adam, {.batches = batches, .ranks = &ranks});
+    EXPECT_EQ(result.bytes_sent, 16) << "gradients and parameters";
+    EXPECT_EQ(result.communication_seconds, 2);
+    for (int i = 0; i < 2; ++i) ranks.share_parameters();
+  }
+}
+
 // Also on a rank whose part of the batch is empty.
 TEST(DataParallel, WhatIsDoneMeanwhileComesBetweenTheLastStartAndTheFirstWait) {
   const auto model = small_lm();

@@ -152,6 +152,8 @@ TEST_F(InitialModelTest, AResumedRunHasTheTokenizerOfTheHub) {
     const auto base = folder_ / name, run = folder_ / (std::string(name) + "-run");
     std::filesystem::copy(hub(name), base);
     write_file(base / "chat_template.jinja", "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
+    std::filesystem::create_directory(base / "additional_chat_templates");
+    write_file(base / "additional_chat_templates" / "tool_use.jinja", "{{ tools | length }}");
     RunConfig config = config_of(base.string(), {set("data.train_files", text)});
     train(config, run);
     config.train.steps = 4;
@@ -164,6 +166,7 @@ TEST_F(InitialModelTest, AResumedRunHasTheTokenizerOfTheHub) {
     const std::optional<ChatTemplate> chat = ChatTemplate::load(run / "model");
     ASSERT_TRUE(chat) << name;
     EXPECT_EQ(chat->render({{"user", "a"}}), ChatTemplate::load(base)->render({{"user", "a"}})) << name;
+    EXPECT_EQ(chat->render_json("[]", R"({"tools": []})"), "0") << name;
   }
 }
 

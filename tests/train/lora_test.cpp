@@ -25,6 +25,8 @@
 namespace attune {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class LoraTest : public ::testing::Test {
@@ -122,6 +124,22 @@ TEST_F(LoraTest, AResumedRunKeepsItsBaseModel) {
 TEST_F(LoraTest, ResumesBitForBit) {
   config_.lora = {.rank = 2, .dropout = 0.1, .targets = {"all"}};
   expect_resume_is_exact(config_, folder_);
+}
+
+TEST_F(LoraTest, AdaptersOfTheBestModelThatAreGoneAreNoticedAtOnce) {
+  config_.lora = {.rank = 2};
+  train(config_, folder_ / "run");
+  const std::filesystem::path adapter = folder_ / "run" / "best" / kAdapterFolder;
+  for (const char* file : {kAdapterConfigFile, kAdapterFile}) {
+    std::filesystem::remove(adapter / file);
+    const int64_t step = config_.train.steps;
+    config_.train.steps += 2;
+    const TrainedRun rest = train(config_, folder_ / "run", true);
+    EXPECT_THAT(rest.seen.messages, ElementsAre(AllOf(HasSubstr("is forgotten: "), HasSubstr(file))));
+    ASSERT_FALSE(rest.seen.validations.empty());
+    EXPECT_EQ(rest.seen.validations[0].step, step);
+    EXPECT_TRUE(std::filesystem::exists(adapter / file));
+  }
 }
 
 TEST_F(LoraTest, TheFolderOfTheAdapterIsTheModelWithIt) {

@@ -239,6 +239,33 @@ TEST_F(PrepareTest, AnErrorOfTheThreadThatFormsBatchesIsTheRuns) {
   EXPECT_FALSE(steps.empty()) << "the first batch was another one";
 }
 
+TEST_F(PrepareTest, WhereTheTextsForValidationStandIsAConditionOfTheirFigures) {
+  RunConfig config = prepared(config_of(Architecture::encoder_classifier));
+  const auto resumed = [&](const std::string& label_field) {
+    config.train.steps += 2;
+    config.data.label_field = label_field;
+    return train(config, folder_ / "run", true).seen.messages;
+  };
+  config.train.steps = 2;
+  train(config, folder_ / "run");
+  EXPECT_THAT(resumed("kind"),
+              ElementsAre(HasSubstr("is forgotten: data.label_field changed from \"label\" to \"kind\"")));
+  // Checkpoints of earlier versions do not say it.
+  change_state(checkpoint_file(folder_ / "run", config.train.steps), [](Json& state) {
+    for (const char* field : {"data.format", "data.label_field", "data.text_field", "data.second_text_field"})
+      state["validation"].erase(field);
+  });
+  EXPECT_THAT(resumed("label"), ElementsAre());
+}
+
+// Another machine may train on what one without a GPU prepares.
+TEST_F(PrepareTest, NeedsNoDeviceForTraining) {
+  RunConfig config = config_of(Architecture::decoder_lm);
+  config.train.device = "cuda:63";
+  EXPECT_THAT(refusal(prepared(config)), HasSubstr("train.device = cuda:63: "));
+  EXPECT_EQ(index_.texts, 1);
+}
+
 TEST_F(PrepareTest, ARunThatResumesKeepsItsTokenizer) {
   RunConfig config = prepared(config_of(Architecture::encoder_decoder));
   config.train.steps = 2;

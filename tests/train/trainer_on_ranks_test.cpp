@@ -252,6 +252,22 @@ TEST_F(RanksTest, PatienceEndsOnAllRanks) {
   EXPECT_EQ(run.result.step, 6);
 }
 
+TEST_F(RanksTest, ABestModelThatWasForgottenIsMeasuredAndWrittenByAll) {
+  config_.train.steps = 4;
+  config_.train.valid_every = 2;
+  config_.train.best_metric = ValidationMetric::loss;
+  config_.train.shard_optimizer = true;  // the checkpoint needs all ranks
+  train_on(2, config_, folder_ / "run");
+  change_state(checkpoint("run", 4), [](Json& state) {
+    state["training"]["best_step"] = 2;
+    state["training"]["best_value"] = 1e-3;
+  });
+  fs::remove_all(folder_ / "run" / "best");
+  const TrainedRun again = train_on(2, config_, folder_ / "run", true);
+  EXPECT_EQ(again.seen.validations.size(), 1u);
+  EXPECT_EQ(state_of(checkpoint("run", 4)).at("training").at("best_step"), 4);
+}
+
 TEST_F(RanksTest, TheLogSaysWhatCommunicationCosts) {
   train_on(2, config_, folder_ / "run");
   const std::string line = metrics_of(folder_ / "run").at(1);

@@ -12,6 +12,7 @@
 #include "attune/base/json.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
+#include "attune/io/checkpoint.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/train/trainer.h"
@@ -71,6 +72,23 @@ inline std::map<std::string, std::string> tensors_of(const std::filesystem::path
     tensors[name] = std::string(static_cast<const char*>(t.raw()), t.bytes());
   }
   return tensors;
+}
+
+/// The trainer's state in a checkpoint.
+inline Json state_of(const std::filesystem::path& checkpoint) {
+  return checkpoint_state(SafetensorsReader(checkpoint));
+}
+
+/// Changes it.
+inline void change_state(const std::filesystem::path& file, const std::function<void(Json& state)>& change) {
+  Checkpoint checkpoint;
+  {
+    const SafetensorsReader reader(file);
+    for (const std::string& name : reader.names()) checkpoint.tensors.push_back({name, reader.load(name)});
+    checkpoint.state = checkpoint_state(reader);
+  }
+  change(checkpoint.state);
+  write_checkpoint(file, checkpoint);
 }
 
 /// metrics.jsonl without what a clock says.

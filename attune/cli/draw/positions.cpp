@@ -93,7 +93,7 @@ std::string draw_alibi(const PositionsCommand& c) {
   for (size_t h = 0; h < slopes.size(); ++h) {
     const double share = slopes.size() > 1 ? static_cast<double>(h) / static_cast<double>(slopes.size() - 1) : 1;
     const double end = static_cast<double>(c.length - 1);
-    chart.series.push_back({.name = fmt::format("head {}: slope {:.3g}", h, slopes[h]),
+    chart.series.push_back({.name = fmt::format("head {}: slope {:.3g}", h + 1, slopes[h]),
                             .points = {{0, 0}, {end, -slopes[h] * end}},
                             .colour = colour_of(ColourScale::sequential, 1 - 0.65 * share)});
   }

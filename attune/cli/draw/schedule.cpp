@@ -14,6 +14,7 @@ namespace attune::cli {
 namespace {
 
 constexpr int64_t kPoints = 200;
+constexpr int64_t kMostSteps = int64_t{1} << 40;
 
 struct ScheduleCommand {
   std::vector<std::string> configs;
@@ -32,8 +33,8 @@ struct Curve {
 };
 
 std::vector<Curve> curves_of_options(const ScheduleCommand& c) {
-  check_within("--steps", c.steps, 2, int64_t{1} << 40);
-  check_within("--warmup", c.warmup, 1, int64_t{1} << 40);
+  check_within("--steps", c.steps, 2, kMostSteps);
+  check_within("--warmup", c.warmup, 1, kMostSteps);
   check_within("--d-model", c.d_model, 1, 1 << 24);
   if (c.learning_rate < 0 || c.final_learning_rate < 0)
     fail<ConfigError>("--learning-rate and --final need numbers that are not negative");
@@ -52,18 +53,34 @@ std::vector<Curve> curves_of_options(const ScheduleCommand& c) {
   return curves;
 }
 
+// Whether the run does not say its number of steps: that of its epochs depends on the text.
+bool needs_steps(const TrainConfig& train) {
+  return train.epochs > 0 || train.steps <= 1;
+}
+
+// As training, which ends at train.steps or after train.epochs, whichever comes first.
+int64_t steps_of_run(const TrainConfig& train, int64_t steps) {
+  if (!needs_steps(train)) return train.steps;
+  return train.epochs > 0 && train.steps > 1 ? std::min(train.steps, steps) : steps;
+}
+
 std::vector<Curve> curves_of_configs(const ScheduleCommand& c, const CLI::App& app) {
   refuse_option_beside(app, {"config", "--steps", "--log-x", "--log-y", "--out"},
                        c.configs[0] + ", which has a schedule of its own");
   std::vector<Curve> curves;
+  const bool given = app.count("--steps") > 0;
+  if (given) check_within("--steps", c.steps, 2, kMostSteps);
   bool uses_steps = false;
   for (const std::string& path : c.configs) {
     const RunConfig run = read_run_config(path);
-    uses_steps = uses_steps || run.train.steps <= 1;
+    uses_steps = uses_steps || needs_steps(run.train);
+    if (run.train.epochs > 0 && !given)
+      fail<ConfigError>("{}: train.epochs = {}: how many steps these are depends on the text; --steps says it", path,
+                        run.train.epochs);
     curves.push_back({fmt::format("{}: {}", path, enum_name(run.schedule.kind)), run.schedule,
-                      run.train.steps > 1 ? run.train.steps : c.steps, run.model.d_model});
+                      steps_of_run(run.train, c.steps), run.model.d_model});
   }
-  if (!uses_steps && app.count("--steps") > 0)
+  if (!uses_steps && given)
     fail<ConfigError>("--steps is not for {}, which has train.steps = {}", c.configs[0], curves[0].steps);
   return curves;
 }
@@ -108,7 +125,8 @@ void add_draw_schedule(CLI::App& draw) {
   command->add_option("--schedules", c->kinds, "noam, inverse_sqrt, cosine, linear, constant [all]")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--steps", c->steps, "Of the whole run")->capture_default_str();
+  command->add_option("--steps", c->steps, "Of the whole run, also of a configuration with train.epochs")
+      ->capture_default_str();
   command->add_option("--warmup", c->warmup, "Steps of warm-up")->capture_default_str();
   command->add_option("--learning-rate", c->learning_rate, "At the peak, for noam a factor [1e-3, for noam 1]");
   command->add_option("--final", c->final_learning_rate, "cosine, linear: at the last step")->capture_default_str();

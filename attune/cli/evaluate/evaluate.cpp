@@ -24,6 +24,7 @@
 #include "attune/metrics/ter.h"
 #include "attune/ops/linear/precision.h"
 #include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/evaluate.h"
 
 namespace attune::cli {
@@ -81,6 +82,13 @@ std::vector<Lines> read_references(const EvaluateCommand& command, const std::st
     if (references.back().size() != lines.size())
       fail<DataError>("{} has {} lines but {} has {}", file, lines.size(), reference, references.back().size());
   }
+  return references;
+}
+
+// References as translations are written: their subwords are joined too.
+std::vector<Lines> joined_references(const Tokenizer& target, std::vector<Lines> references) {
+  for (Lines& lines : references)
+    for (std::string& line : lines) line = joined_text(target, line);
   return references;
 }
 
@@ -168,7 +176,7 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
       result.alignments = evaluate_alignments(translator, options, sources, references[0], command.alignments);
   }
   const Lines translations = translate(translator, options, sources, result);
-  score(command, translations, references, result);
+  score(command, translations, joined_references(target_tokenizer, references), result);
   if (!command.output.empty()) {
     TextOutput out(command.output);
     for (const std::string& line : translations) out.line(line);

@@ -116,7 +116,7 @@ TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared
   if (input.resumes) return as_large_as_the_model(load_tokenizers(folder), config);
   if (config.model.architecture == Architecture::encoder_decoder)
     return as_large_as_the_model(make_tokenizers(config), config);
-  const std::shared_ptr<const Tokenizer> both = make_tokenizer(config);
+  const std::shared_ptr<const Tokenizer> both = make_tokenizer(config, input.folder);
   return as_large_as_the_model({both, both}, config);
 }
 

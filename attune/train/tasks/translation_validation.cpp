@@ -12,6 +12,7 @@
 #include "attune/inference/translator.h"
 #include "attune/metrics/bleu.h"
 #include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
 
 namespace attune {
 namespace {
@@ -108,16 +109,21 @@ ParallelExample TranslationValidation::encode(const std::string& source, const s
   return {frame.source(*tokenizers_.source, source), frame.target(*tokenizers_.target, target)};
 }
 
+void TranslationValidation::add(ParallelExample example, const std::string& source, const std::string& target) {
+  examples_.push_back(std::move(example));
+  sources_.push_back(source);
+  references_.push_back(joined_text(*tokenizers_.target, target));
+}
+
 void TranslationValidation::read_files(const DataConfig& data) {
   const ParallelExample empty = encode("", "");
   const SideLimits limits{most_tokens_, longest_sequence_};
   for_each_pair(data.valid_source, data.valid_target, [&](const LinePair& pair) {
     if (sources_.size() >= most_sentences_) return;
-    examples_.push_back(encode(pair.source, pair.target));
-    check_length(examples_.back().source, empty.source.size(), pair.sources, limits);
-    check_length(examples_.back().target, empty.target.size(), pair.targets, limits);
-    sources_.push_back(pair.source);
-    references_.push_back(pair.target);
+    ParallelExample example = encode(pair.source, pair.target);
+    check_length(example.source, empty.source.size(), pair.sources, limits);
+    check_length(example.target, empty.target.size(), pair.targets, limits);
+    add(std::move(example), pair.source, pair.target);
   });
   if (sources_.empty()) fail<DataError>("{}: has no line to validate on", data.valid_source.at(0));
 }
@@ -134,9 +140,7 @@ void TranslationValidation::read_held_out(const DataConfig& data) {
     ++held_out;
     ParallelExample example = encode(pair.source, pair.target);
     if (!is_usable(example.source, empty.source) || !is_usable(example.target, empty.target)) return;
-    examples_.push_back(std::move(example));
-    sources_.push_back(pair.source);
-    references_.push_back(pair.target);
+    add(std::move(example), pair.source, pair.target);
   });
   if (!sources_.empty()) return;
   if (held_out == 0)

@@ -26,7 +26,8 @@ class TranslationValidation {
   TranslationValidation(const RunConfig& config, const TokenizerPair& tokenizers);
 
   /// Returns the loss of evaluate() and the BLEU of translations by beam search with train.valid_beam_size, in
-  /// mteval-v13a tokens or, for a whitespace vocabulary, in its words.
+  /// mteval-v13a tokens or, for a whitespace vocabulary, in its words: where the text is cut into subwords
+  /// (data.subword_marker), in those of the text that is joined again, as translations are.
   /// See TrainingTask::validate().
   ValidationReport measure(const std::shared_ptr<Transformer>& model, const ValidationWork& work = {}) const;
 
@@ -35,6 +36,7 @@ class TranslationValidation {
  private:
   std::vector<std::string> translate(const std::shared_ptr<Transformer>& model, const ValidationWork& work) const;
   ParallelExample encode(const std::string& source, const std::string& target) const;
+  void add(ParallelExample example, const std::string& source, const std::string& target);
   void read_files(const DataConfig& data);
   void read_held_out(const DataConfig& data);
 
@@ -43,7 +45,7 @@ class TranslationValidation {
   EvaluateOptions evaluate_options_;
   int64_t most_tokens_, longest_sequence_;
   size_t most_sentences_;
-  std::vector<std::string> sources_, references_;
+  std::vector<std::string> sources_, references_;  // as they are read, and joined
   std::vector<ParallelExample> examples_;
 };
 

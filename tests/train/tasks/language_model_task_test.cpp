@@ -73,6 +73,19 @@ TEST_F(LanguageModelTaskTest, LinesAreDocuments) {
   EXPECT_TRUE(run.seen.validations.at(0).bits_per_byte.has_value());
 }
 
+TEST_F(LanguageModelTaskTest, TheTokenizerOfPromptsAndAnswersKnowsNoJson) {
+  write_file(folder_ / "answers.jsonl", R"({"prompt": "caf\u00e9?", "answer": "oui"})"
+                                        "\n");
+  config_.data.train_files = {(folder_ / "answers.jsonl").string()};
+  config_.data.valid_fraction = 0;
+  config_.data.text_unit = TextUnit::answer;
+  config_.train.steps = 1;
+  train(config_, folder_ / "run");
+  const LanguageModelFolder files = load_language_model_folder(folder_ / "run" / "model");
+  EXPECT_EQ(files.tokenizer->decode(files.tokenizer->encode("café?oui")), "café?oui");
+  EXPECT_EQ(files.tokenizer->encode("{"), std::vector<int32_t>{files.tokenizer->unk_id()});
+}
+
 TEST_F(LanguageModelTaskTest, WhatIsWrongIsSaidInOneLine) {
   const auto refusal = [&] { return message_of<Error>([&] { train(config_, folder_ / "run"); }); };
   config_.data.valid_fraction = 1e-9;
