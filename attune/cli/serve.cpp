@@ -7,7 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "attune/base/process_memory.h"
@@ -58,9 +57,7 @@ serve::ServeConfig config_of(const ServeCommand& command) {
     model.threads = command.threads.value_or(model.threads);
     if (!command.precision.empty()) model.precision = named<PrecisionChoice>("--precision", command.precision);
     if (!command.device.empty()) model.device = command.device;
-    std::error_code ignored;
-    const std::filesystem::path inner = std::filesystem::path(model.folder) / "model";
-    if (std::filesystem::exists(inner / kConfigFile, ignored)) model.folder = inner.string();  // of a run
+    model.folder = folder_of_model(model.folder);
   }
   return config;
 }

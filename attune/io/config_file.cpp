@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
 #include "attune/io/config_json.h"
@@ -87,6 +88,16 @@ TransformerConfig read_model_config(const std::filesystem::path& folder) {
 
 std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder) {
   return read_config_file(folder).weight_format;
+}
+
+std::string folder_of_model(const std::string& given) {
+  const std::filesystem::path run(given);
+  if (is_there(run / kConfigFile)) return given;
+  if (is_there(run / "model" / kConfigFile)) return (run / "model").string();
+  if (!is_there(run / "config.toml")) return given;
+  if (is_there(run / "best" / kConfigFile))
+    fail<ConfigError>("{}: the run has not ended; {} is its best model so far", given, (run / "best").string());
+  fail<ConfigError>("{}: the run has no model yet; attune train --out {} --resume goes on", given, given);
 }
 
 void refuse_panels(const std::filesystem::path& folder, std::string_view use) {

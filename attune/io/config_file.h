@@ -31,6 +31,10 @@ ConfigFile read_config_file(const std::filesystem::path& folder);
 TransformerConfig read_model_config(const std::filesystem::path& folder);
 std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder);
 
+/// The folder of a run's model where `given` is the run's; anything else as it is. Throws ConfigError for a run that
+/// has no model yet, naming the best one so far where there is one.
+std::string folder_of_model(const std::string& given);
+
 /// Throws ConfigError naming the folder and `use` ("training", which needs matrices) when the folder's weights are
 /// panels.
 void refuse_panels(const std::filesystem::path& folder, std::string_view use);

@@ -54,6 +54,11 @@ bool is_origin(std::string_view text) {
          (port.empty() || (port.size() > 1 && std::ranges::all_of(port.substr(1), is_digit))) && !default_port;
 }
 
+bool is_host(std::string_view text) {
+  const auto in_name = [](char c) { return in_small_name(small_letter(c)); };
+  return is_address(text) || (!text.empty() && std::ranges::all_of(text, in_name));
+}
+
 bool is_own_origin(std::string_view origin, std::string_view host) {
   const size_t colon = origin.find("://");
   if (colon == std::string_view::npos) return false;  // "null": a page without an origin

@@ -11,6 +11,9 @@ namespace attune::serve {
 /// and without the scheme's own port.
 bool is_origin(std::string_view text);
 
+/// Whether the text is the name of a host or an address, as a header Host has it without its port.
+bool is_host(std::string_view text);
+
 /// Whether a page of this origin, "https://attune.example:8443", is one of the server that is asked as `host`, the
 /// header Host. Host and port are compared, not the scheme: a proxy may speak TLS for the server.
 bool is_own_origin(std::string_view origin, std::string_view host);

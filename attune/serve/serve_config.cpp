@@ -24,10 +24,10 @@ bool is_language(std::string_view part) {
 void check_name(const std::string& name) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.' || c == ':' || c == '/';
+           c == '.' || c == ':' || c == '/' || c == '=';
   };
   if (name.empty() || name.size() > 128 || !std::all_of(name.begin(), name.end(), fits))
-    fail<ConfigError>("models.{}: a name has 1 to 128 letters, digits and any of -_.:/", name.substr(0, 128));
+    fail<ConfigError>("models.{}: a name has 1 to 128 letters, digits and any of -_.:/=", name.substr(0, 128));
 }
 
 // A path that a file names, from the folder that the file is in; an empty one stays empty.
@@ -91,6 +91,12 @@ void ServeConfig::validate() const {
           "letters and without a path: https://example.com, http://localhost:3000",
           in_quotes(origin));
   }
+  for (const std::string& host : security.hosts) {
+    if (!is_host(host))
+      fail<ConfigError>(
+          "security.hosts: is {}, needs the name of this server alone, without scheme, port and path: attune.example",
+          in_quotes(host));
+  }
   if (models.empty()) fail<ConfigError>("no model is named: attune serve FOLDER, or [models.NAME] in serve.toml");
   for (const auto& [name, model] : models) {
     check_name(name);
@@ -143,7 +149,8 @@ void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
 
 std::pair<std::string, ModelConfig> model_argument(const std::string& argument) {
   const size_t equals = argument.find('=');
-  if (equals != std::string::npos)
+  std::error_code ignored;
+  if (equals != std::string::npos && !std::filesystem::is_directory(argument, ignored))
     return {argument.substr(0, equals), ModelConfig{.folder = argument.substr(equals + 1)}};
   std::filesystem::path folder = std::filesystem::path(argument).lexically_normal();
   if (folder.filename().empty()) folder = folder.parent_path();
@@ -183,7 +190,7 @@ void add_adapters(const std::vector<std::string>& arguments, ServeConfig& config
 std::pair<std::string, std::string> languages_of_name(const std::string& name) {
   const size_t second = name.rfind('-');
   if (second == std::string::npos || second == 0) return {};
-  const size_t before = name.find_last_of("-/_.:", second - 1);
+  const size_t before = name.find_last_of("-/_.:=", second - 1);
   const size_t first = before == std::string::npos ? 0 : before + 1;
   const std::string source = name.substr(first, second - first), target = name.substr(second + 1);
   if (!is_language(source) || !is_language(target)) return {};

@@ -21,7 +21,7 @@ struct RequestLimits {
   int64_t text_bytes = 256 << 10;  // of one text
   int64_t tokens = 1 << 16;        // that the texts of a request have together
   int64_t max_tokens = 4096;       // of a continuation
-  int64_t samples = 16;            // continuations of all prompts of a request
+  int64_t samples = 16;            // continuations of a prompt; of all prompts: these or `texts`, whichever is more
   int64_t beam_size = 16;
   int64_t stop_strings = 16;
   int64_t attention_tokens = 256;       // of a source or translation whose attention is asked for
@@ -120,6 +120,7 @@ struct ServeConfig {
 void read_serve_config(const std::filesystem::path& file, ServeConfig& config);
 
 /// "NAME=FOLDER", or a folder alone, whose name is its last part; for "runs/demo/model" and the like, the part before.
+/// What is a folder as a whole is one, though it has a "=".
 std::pair<std::string, ModelConfig> model_argument(const std::string& argument);
 
 /// Adds the models of the command line, see model_argument(); of a model that the configuration has, the folder

@@ -1,5 +1,6 @@
 #include "attune/serve/server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -10,10 +11,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPause(20);
 
-// Until `done`, or for so many seconds.
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+// Until `done`, or until this time.
 template <class Done>
-void wait_for(Done&& done, double seconds) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+void wait_for(Done&& done, Clock::time_point end) {
   while (!done() && Clock::now() < end) std::this_thread::sleep_for(kPause);
 }
 
@@ -37,13 +41,16 @@ void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
     const bool asked = service_.reload_asked();
     if (reload.exchange(false) || asked) loading = std::async(std::launch::async, [this] { service_.reload(); });
   }
-  constexpr double kLastAnswers = 2;
+  constexpr double kLastAnswers = 2;  // seconds
+  const Clock::time_point end = after(service_.config().drain_seconds);
   service_.drain();
   http_.drain();
-  wait_for([&] { return service_.open_calls() == 0; }, service_.config().drain_seconds);
+  wait_for([&] { return service_.open_calls() == 0; }, end);
   http_.stop_accepting();
   service_.stop();
-  wait_for([&] { return http_.connections() == 0; }, kLastAnswers);
+  const Clock::time_point last = after(kLastAnswers);
+  wait_for([&] { return http_.connections() == 0; }, last);
+  wait_for([&] { return http_.answers() == 0; }, std::max(end, last));  // a half request waits for nothing
 }
 
 }  // namespace attune::serve

@@ -19,9 +19,11 @@ class Server {
   int64_t port() const { return http_.port(); }
   /// Loads the models; until then requests get 503. Throws FileError and ConfigError.
   void load() { service_.load(); }
-  /// Serves until `stop` is true. Then what runs is answered, for at most drain_seconds; after them requests end with
-  /// what they have. Until then new requests get 503, so that a proxy sends them elsewhere and loses none. Models are
-  /// loaded again, by another thread, when `reload` is true, which is set back, and when a client asks for it.
+  /// Serves until `stop` is true. Then what runs is answered and the answers are sent, for at most drain_seconds; after
+  /// them requests end with what they have, and two seconds are left to send it. Until all are answered new requests
+  /// get 503, so that a proxy sends them elsewhere and loses none; while the last answers are sent, new connections are
+  /// refused. Models are loaded again, by another thread, when `reload` is true, which is set back, and when a client
+  /// asks for it.
   void run(const std::atomic<bool>& stop, std::atomic<bool>& reload);
 
   Service& service() { return service_; }

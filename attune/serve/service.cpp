@@ -157,7 +157,7 @@ bool Service::allows_origin(Call& call) const {
   const bool all = std::find(origins.begin(), origins.end(), "*") != origins.end();
   if (!all && std::find(origins.begin(), origins.end(), origin) == origins.end()) return false;
   call.headers.emplace_back("Access-Control-Allow-Origin", all ? "*" : std::string(origin));
-  call.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id");
+  call.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
   if (!all) call.headers.emplace_back("Vary", "Origin");
   return true;
 }
@@ -165,6 +165,7 @@ bool Service::allows_origin(Call& call) const {
 HttpResponse Service::refuse(const HttpRequest& request, const HttpError& why) {
   const auto exchange = std::make_shared<Exchange>(request);
   Call call(exchange, [this](const CallRecord& r) { record(r); });
+  allows_origin(call);  // else the browser hides the answer from a page that may ask
   for (const Route& route : routes())
     if (is_path_of(route, request.path)) call.error_form = route.errors;
   call.fail(std::make_exception_ptr(why));

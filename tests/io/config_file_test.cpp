@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attune/base/file.h"
 #include "attune/base/version.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
@@ -114,6 +115,29 @@ TEST_F(ConfigFileTest, AbsurdSizesAreRefusedBeforeAModelIsBuilt) {
   EXPECT_THROW(check_parameter_file(folder_.path(), small), FileError);
   absurd.layers = int64_t{1} << 60;
   EXPECT_THROW(check_parameter_file(folder_.path(), absurd), ConfigError);
+}
+
+TEST(FolderOfModel, IsThatInTheFolderOfARun) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& file) {
+    std::filesystem::create_directories((folder / file).parent_path());
+    write_file(folder / file, "{}");
+  };
+  const auto found = [&](const std::string& name) {
+    return std::filesystem::path(folder_of_model((folder / name).string()));
+  };
+  const auto message = [&](const std::string& name) { return message_of<ConfigError>([&] { found(name); }); };
+  write("run/config.toml");
+  EXPECT_THAT(message("run"), HasSubstr("the run has no model yet"));
+  write("run/best/config.json");
+  EXPECT_THAT(message("run"), HasSubstr((folder / "run/best").string() + " is its best model so far"));
+  write("run/model/config.json");
+  EXPECT_EQ(found("run"), folder / "run/model");
+  EXPECT_EQ(found("run/model"), folder / "run/model");
+  write("model/config.json");
+  write("model/model/config.json");
+  EXPECT_EQ(found("model"), folder / "model") << "a model is no run";
+  EXPECT_EQ(found("none"), folder / "none");
 }
 
 }  // namespace

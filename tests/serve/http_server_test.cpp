@@ -8,6 +8,7 @@
 #include "attune/base/random.h"
 #include "attune/serve/http/host_addresses.h"
 #include "attune/serve/http/http_error.h"
+#include "tests/serve/slow_reader.h"
 #include "tests/support/errors.h"
 #include "tests/support/http_client.h"
 #include "tests/support/wait.h"
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -73,7 +75,8 @@ TEST(HttpServer, AnswersOneRequestAfterTheOtherOnAConnection) {
   EXPECT_THAT(client.read_until("GET /a?b=c "), StartsWith("HTTP/1.1 200 OK\r\n"));
   client.post("/p", "body");
   EXPECT_THAT(client.read_until("POST /p? body"), HasSubstr("Content-Length: 13\r\n"));
-  client.send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nConnection: close\r\n\r\n");  // pipelined
+  client.send(
+      "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");  // pipelined
   EXPECT_THAT(client.read_all(), HasSubstr("GET /2?"));
   EXPECT_TRUE(client.closed());
 }
@@ -113,19 +116,101 @@ TEST(HttpServer, AStreamForAnOlderClientEndsWithTheConnection) {
 
 TEST(HttpServer, ABodyInAnotherCodingIsNotTheNextRequest) {
   const EchoServer echo;
-  for (const char* coding : {"gzip", "gzip, chunked", "identity"}) {
+  const auto answer_to = [&echo](const std::string& version, const std::string& codings) {
     HttpClient client = echo.client();
-    client.send("POST /p HTTP/1.1\r\nTransfer-Encoding: " + std::string(coding) +
-                "\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n");
+    client.send("POST /p HTTP/" + version + "\r\nHost: a\r\n" + codings +
+                "\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
     const std::string answer = client.read_all();
-    EXPECT_THAT(answer, StartsWith("HTTP/1.1 501")) << coding;
-    EXPECT_THAT(answer, Not(HasSubstr("smuggled"))) << coding;
+    EXPECT_THAT(answer, Not(HasSubstr("smuggled"))) << codings;
+    return answer;
+  };
+  const std::string field = "Transfer-Encoding:", chunked = field + " chunked\r\n";
+  for (const char* coding : {" gzip", " gzip, chunked", " identity", "", " ,", " chunked, chunked"})
+    EXPECT_THAT(answer_to("1.1", field + coding + "\r\n"), StartsWith("HTTP/1.1 501")) << coding;
+  EXPECT_THAT(answer_to("1.1", field + "\r\n" + field + " gzip\r\n"), StartsWith("HTTP/1.1 501"));
+  EXPECT_THAT(answer_to("1.1", field + "\r\n" + chunked), StartsWith("HTTP/1.1 501"));
+  EXPECT_THAT(answer_to("1.1", field + " gzip\r\n" + chunked), StartsWith("HTTP/1.1 501"));
+  EXPECT_THAT(answer_to("1.1", chunked + chunked), StartsWith("HTTP/1.1 400"));
+  for (const std::string& coding : {chunked, field + "\r\n", field + " gzip\r\n"})
+    EXPECT_THAT(answer_to("1.0", "Connection: keep-alive\r\n" + coding), StartsWith("HTTP/1.1 400")) << coding;
+}
+
+TEST(HttpServer, WhatFollowsABodyIsNoHeader) {
+  EchoServer echo;
+  HttpClient client = echo.client();
+  client.send(
+      "POST /wait HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n"
+      "Authorization: Bearer x\r\n\r\n");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  EXPECT_EQ(exchange->request().body, "body");
+  EXPECT_EQ(exchange->request().header("host"), "a");
+  EXPECT_EQ(exchange->request().header("authorization"), "");
+}
+
+TEST(HttpServer, ARequestNamesOneHost) {
+  const EchoServer echo;
+  const auto answer_to = [&echo](const std::string& request) {
+    HttpClient client = echo.client();
+    client.send("GET / HTTP/" + request + "Connection: close\r\n\r\n");
+    return client.read_all();
+  };
+  EXPECT_THAT(answer_to("1.1\r\nHost: a\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(answer_to("1.1\r\nHost:\r\n"), StartsWith("HTTP/1.1 200")) << "a target without one";
+  EXPECT_THAT(answer_to("1.0\r\n"), StartsWith("HTTP/1.0 200"));
+  EXPECT_THAT(answer_to("1.1\r\n"), StartsWith("HTTP/1.1 400"));
+  for (const char* version : {"1.0", "1.1"})
+    EXPECT_THAT(answer_to(std::string(version) + "\r\nHost: a\r\nHost: b\r\n"), StartsWith("HTTP/1.1 400")) << version;
+}
+
+TEST(HttpServer, TheHostOfATargetGoesBeforeTheHeader) {
+  EchoServer echo;
+  HttpClient client = echo.client();
+  client.send("GET HTTP://127.0.0.1:8080/wait?a=b HTTP/1.1\r\nHost: other\r\n\r\n");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  EXPECT_EQ(exchange->request().path, "/wait");
+  EXPECT_EQ(exchange->request().query, "a=b");
+  EXPECT_EQ(exchange->request().header("host"), "127.0.0.1:8080");
+  for (const auto& [target, shown] : {std::pair{"https://a", "/?"}, {"http://a?b", "/?b"}, {"http://a/b", "/b?"}}) {
+    HttpClient other = echo.client();
+    other.send("GET " + std::string(target) + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    EXPECT_THAT(other.read_all(), EndsWith("GET " + std::string(shown) + " ")) << target;
   }
+}
+
+TEST(HttpServer, AnswersHaveADate) {
+  EchoServer echo;
+  const char* date = "\r\nDate: [A-Z][a-z][a-z], [0-9][0-9] [A-Z][a-z][a-z] 2[0-9]+ [0-9:]+ GMT\r\n";
+  HttpClient client = echo.client();
+  client.get("/");
+  EXPECT_THAT(client.read_until("GET"), ContainsRegex(date));
+  client.get("/wait");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  exchange->begin({.content_type = "text/event-stream"});
+  exchange->end();
+  EXPECT_THAT(client.read_until("0\r\n\r\n"), ContainsRegex(date));
+  client.send("what is this\r\n\r\n");
+  EXPECT_THAT(client.read_all(), ContainsRegex(date));
+}
+
+TEST(HttpServer, OnlyClientsThatKnowItAreToldToGoOn) {
+  const EchoServer echo;
+  const std::string rest = "\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
+  HttpClient client = echo.client();
+  client.send("POST /p HTTP/1.1" + rest);
+  EXPECT_THAT(client.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 100 Continue\r\n"));
+  client.send("body");
+  EXPECT_THAT(client.read_until("body"), StartsWith("HTTP/1.1 200"));
+  HttpClient older = echo.client();
+  older.send("POST /p HTTP/1.0" + rest + "body");
+  EXPECT_THAT(older.read_all(), AllOf(StartsWith("HTTP/1.0 200"), EndsWith("POST /p? body")));
 }
 
 TEST(HttpServer, AClientThatGoesAwayIsNoticedSoon) {
   EchoServer echo;
-  const Shared exchange = left_by_a_client(echo, "GET /wait HTTP/1.1\r\n\r\n");
+  const Shared exchange = left_by_a_client(echo, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_NE(exchange, nullptr);
   EXPECT_TRUE(becomes([&] { return exchange->gone()->load(); }, 2));
   exchange->respond({.body = "nobody reads this"});
@@ -134,7 +219,8 @@ TEST(HttpServer, AClientThatGoesAwayIsNoticedSoon) {
 
 TEST(HttpServer, AlsoOneThatHasSentMore) {
   EchoServer echo;
-  const Shared exchange = left_by_a_client(echo, "GET /wait HTTP/1.1\r\n\r\nGET /later HTTP/1.1\r\n\r\n");
+  const Shared exchange =
+      left_by_a_client(echo, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\nGET /later HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_NE(exchange, nullptr);
   EXPECT_TRUE(becomes([&] { return exchange->gone()->load(); }, 2));
 }
@@ -142,17 +228,62 @@ TEST(HttpServer, AlsoOneThatHasSentMore) {
 TEST(HttpServer, LimitsAreKept) {
   const EchoServer echo({.header_bytes = 1024, .body_bytes = 100});
   HttpClient header = echo.client();
-  header.send("GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n");
+  header.send("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(2000, 'x') + "\r\n\r\n");
   EXPECT_THAT(header.read_all(), StartsWith("HTTP/1.1 431"));
   HttpClient body = echo.client();
   body.post("/", std::string(101, 'x'));
   EXPECT_THAT(body.read_all(), StartsWith("HTTP/1.1 413"));
   HttpClient chunked = echo.client();
-  chunked.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n80\r\n" + std::string(128, 'x') + "\r\n0\r\n\r\n");
+  chunked.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n80\r\n" + std::string(128, 'x') +
+               "\r\n0\r\n\r\n");
   EXPECT_THAT(chunked.read_all(), StartsWith("HTTP/1.1 413"));
   HttpClient none = echo.client();
   none.send("what is this\r\n\r\n");
   EXPECT_THAT(none.read_all(), StartsWith("HTTP/1.1 400"));
+}
+
+// The parser has no limit for the line before a chunk, nor for what follows the last one.
+TEST(HttpServer, WhatStandsBetweenChunksIsLimited) {
+  const EchoServer echo({.body_seconds = 5});
+  for (const char* begin : {"1;", "0\r\nX: "}) {
+    HttpClient client = echo.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send(begin);
+    client.send(std::string(1 << 20, 'x'));
+    EXPECT_THAT(client.read_all(), StartsWith("HTTP/1.1 431")) << begin;
+  }
+}
+
+// A client has its time for each part of an answer, not for the whole.
+TEST(HttpServer, AClientMayReadSlowly) {
+  const std::string large(8 << 20, 'x');  // in 3.2 seconds, half of which the system may hold
+  for (const bool streamed : {false, true}) {
+    EchoServer echo({.write_seconds = 1});
+    HttpClient client = echo.client();
+    client.send("GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    const Shared exchange = echo.waiting();
+    ASSERT_NE(exchange, nullptr);
+    if (streamed) {
+      exchange->begin({});
+      exchange->write(large);
+      exchange->end();
+    } else {
+      exchange->respond({.body = large});
+    }
+    const std::string answer = read_slowly(client, std::chrono::milliseconds(100));
+    EXPECT_GT(answer.size(), large.size()) << streamed;
+    EXPECT_TRUE(answer.ends_with(streamed ? "x\r\n0\r\n\r\n" : "x"));
+  }
+}
+
+TEST(HttpServer, AClientThatReadsNothingIsSentAway) {
+  EchoServer echo({.write_seconds = 0.3});
+  HttpClient silent = echo.client();
+  silent.get("/wait");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  exchange->respond({.body = std::string(64 << 20, 'x')});
+  EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }, 10));
 }
 
 TEST(HttpServer, SlowClientsAndTooManyAreSentAway) {
@@ -162,7 +293,7 @@ TEST(HttpServer, SlowClientsAndTooManyAreSentAway) {
   slow.read_all();
   EXPECT_TRUE(slow.closed());
   HttpClient half = echo.client();
-  half.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+  half.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
   half.read_all();
   EXPECT_TRUE(half.closed());
   EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }));
@@ -244,6 +375,7 @@ TEST(HttpServer, AnyBytesLeaveItAtWork) {
                                 "x",
                                 "\0",
                                 "Expect: 100-continue",
+                                "Host: a",
                                 ":",
                                 "99999999999999999999"};
   for (int i = 0; i < 300; ++i) {

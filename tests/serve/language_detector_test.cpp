@@ -16,6 +16,20 @@ using ::testing::HasSubstr;
 
 constexpr const char* kGerman = "Der alte Hund schläft im Garten, und die Katze sitzt auf der Mauer.";
 
+// With a second translation model, whose name says its languages.
+struct ServiceOfTwo {
+  TemporaryFolder folder;
+  TestService service;
+
+  explicit ServiceOfTwo(const std::string& name) : service(config_with(name)) {}
+  ServeConfig config_with(const std::string& name) const {
+    write_small_model(folder / name);
+    ServeConfig config;
+    config.models[name].folder = (folder / name).string();
+    return config;
+  }
+};
+
 TEST(LanguageDetector, FindsALanguageOrSaysWhatIsMissing) {
   if (ATTUNE_DETECTS_LANGUAGES) {
     const std::vector<DetectedLanguage> found = detect_language(kGerman, {"en", "de"});
@@ -60,10 +74,8 @@ TEST(LanguageDetector, RoutesNeedIt) {
 // As LibreTranslate: English where it is one of them, and only languages that are translated into the target.
 TEST(LanguageDetector, WhatIsNotFoundIsEnglish) {
   if (!ATTUNE_DETECTS_LANGUAGES) GTEST_SKIP();
-  ServeConfig config;
-  TestService both(config, false);
-  config.models["de-en"].folder = both.folder("en-de").string();
-  TestService t(config);
+  ServiceOfTwo both("de-en");
+  TestService& t = both.service;
   EXPECT_EQ(detect_language("Hello", {"de", "en"}).front().code, "en");
   EXPECT_EQ(detect_language("?", {"de", "fr"}).front().code, "de");
   for (const char* text : {"Hello", "A man rides.", "?", "Привет, как дела? Сегодня хорошая погода."}) {
@@ -82,10 +94,8 @@ TEST(LanguageDetector, WhatIsNotFoundIsEnglish) {
 
 TEST(LanguageDetector, MarkupIsNotRead) {
   if (!ATTUNE_DETECTS_LANGUAGES) GTEST_SKIP();
-  ServeConfig config;
-  TestService english(config, false);
-  config.models["fr-de"].folder = english.folder("en-de").string();
-  TestService t(config);
+  ServiceOfTwo both("fr-de");
+  TestService& t = both.service;
   const char* html =
       "<p title=\"The old dog sleeps in the garden, and the cat sits on the wall and watches the birds\">"
       "<!-- This is what the people of the house have written about their animals. -->"

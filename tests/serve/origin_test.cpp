@@ -59,6 +59,14 @@ TEST(Origin, AHostIsAnAddressOrANameThatIsKnown) {
     EXPECT_FALSE(is_own_host(host, names)) << host;
 }
 
+TEST(Origin, AHostHasNoPort) {
+  for (const char* host : {"attune.example", "Attune.Example", "localhost", "a_b-c", "127.0.0.1", "::1", "[::1]"})
+    EXPECT_TRUE(is_host(host)) << host;
+  for (const char* host : {"", " ", "a b", "attune.example:443", "https://attune.example", "attune.example/", "a@b",
+                           "*.attune.example", "bücher.example", "[::1]:80"})
+    EXPECT_FALSE(is_host(host)) << host;
+}
+
 TEST(Origin, WithoutKeysAForeignNameOfThisServerIsRefused) {
   ServeConfig config;
   config.security.hosts = {"attune.example"};

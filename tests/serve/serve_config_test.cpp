@@ -76,6 +76,10 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
                 HasSubstr("security.cors_origins (--cors-origin): is \"" + std::string(origin) + "\""));
   EXPECT_THAT(message("[security]\ncors_origins = [\"null\"]\n" + model),
               HasSubstr("is \"null\", the origin of a page opened as a file, which a page of any site can take"));
+  for (const char* host : {"https://attune.example", "attune.example:8443", "attune.example/", "a b", ""})
+    EXPECT_THAT(message("[security]\nhosts = [\"127.0.0.1\", \"" + std::string(host) + "\"]\n" + model),
+                AllOf(HasSubstr("security.hosts: is \"" + std::string(host) + "\""), HasSubstr(": attune.example")));
+  EXPECT_NO_THROW(read("[security]\nhosts = [\"Attune.example\", \"localhost\", \"[::1]\"]\n" + model));
   EXPECT_THAT(message(""), HasSubstr("no model"));
   EXPECT_THAT(message("models = 3\n"), HasSubstr("models"));
 }
@@ -103,9 +107,23 @@ TEST(ServeConfig, NamesComeFromFolders) {
   EXPECT_EQ(model_argument("/x/opus-mt-en-de/").first, "opus-mt-en-de");
   EXPECT_EQ(model_argument("runs/demo/model").first, "demo");
   EXPECT_EQ(languages_of_name("opus-mt-en-de"), (std::pair<std::string, std::string>("en", "de")));
+  EXPECT_EQ(languages_of_name("corpus=en-de"), (std::pair<std::string, std::string>("en", "de")));
   EXPECT_EQ(languages_of_name("en-de"), (std::pair<std::string, std::string>("en", "de")));
   for (const char* name : {"demo", "opus-mt-en-ROMANCE", "-de", "model-v2", ""})
     EXPECT_EQ(languages_of_name(name).first, "") << name;
+}
+
+TEST(ServeConfig, AFolderMayHaveAnEqualsSign) {
+  const TemporaryFolder folder;
+  const std::string model = (folder / "runs/lr=0.1/model").string();
+  make_directories(model);
+  EXPECT_EQ(model_argument(model).first, "lr=0.1");
+  EXPECT_EQ(model_argument(model).second.folder, model);
+  EXPECT_EQ(model_argument("a=" + model).first, "a");
+  EXPECT_EQ(model_argument("a=" + model).second.folder, model);
+  ServeConfig config;
+  add_models({model}, config);
+  EXPECT_NO_THROW(config.validate());
 }
 
 TEST(ApiKeys, FindTheClient) {

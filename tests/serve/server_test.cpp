@@ -14,6 +14,7 @@
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/serve/slow_reader.h"
 #include "tests/support/http_client.h"
 
 namespace attune::serve {
@@ -47,7 +48,7 @@ void write_language_model_for_prompts(const std::filesystem::path& folder) {
 class ServerTest : public ::testing::Test {
  protected:
   void serve(const std::string& name, int64_t batch, std::function<void(const std::string&)> log = {}) {
-    ServeConfig config;
+    ServeConfig config = config_;
     config.http.port = 0;
     config.limits.texts = 1000;
     config.limits.tokens = int64_t{1} << 22;
@@ -81,6 +82,7 @@ class ServerTest : public ::testing::Test {
     return wait_for_answer(*exchange).body.find(line) != std::string::npos;
   }
 
+  ServeConfig config_;  // what a test changes before serve()
   TemporaryFolder folder_;
   std::atomic<bool> stop_{false}, reload_{false};
   std::optional<Server> server_;
@@ -161,6 +163,54 @@ TEST_F(ServerTest, WhileItDrainsNewRequestsAreSentElsewhere) {
   EXPECT_TRUE(becomes([&] { return refuses(); }, kSoon));
 }
 
+// White space stays as it is, so that the answer is as long as the request.
+TEST_F(ServerTest, AnAnswerThatIsBeingSentIsSentToItsEnd) {
+  write_small_model(folder_ / "en-de");
+  config_.http.body_bytes = 32 << 20;
+  config_.limits.text_bytes = 1 << 20;
+  serve("en-de", 1);
+  const Json texts(std::vector<std::string>(12, std::string(1 << 20, ' ')));
+  HttpClient slow(server_->port());
+  slow.post("/translate", Json{{"q", texts}, {"source", "en"}, {"target", "de"}}.dump(), "Connection: close\r\n");
+  pollfd begun{.fd = slow.descriptor(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&begun, 1, 60000), 1);
+  stop_ = true;
+  const std::string answer = read_slowly(slow, std::chrono::milliseconds(80));  // 4 seconds
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200"));
+  EXPECT_GT(answer.size(), size_t{12} << 20);
+  EXPECT_TRUE(answer.ends_with("]}"));
+  EXPECT_TRUE(becomes([&] { return refuses(); }, kSoon));
+}
+
+TEST_F(ServerTest, HalfARequestDelaysNoEnd) {
+  write_small_model(folder_ / "en-de");
+  config_.drain_seconds = 600;
+  config_.http.body_seconds = 60;
+  serve("en-de", 1);
+  HttpClient half(server_->port());
+  half.send("POST /translate HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{\"q\"");
+  HttpClient next(server_->port());
+  next.get("/health");
+  EXPECT_THAT(next.read_until("}"), StartsWith("HTTP/1.1 200")) << "the server, with one thread, has read both";
+  const auto begin = std::chrono::steady_clock::now();
+  stop_ = true;
+  running_.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+TEST_F(ServerTest, OneWithoutRequestsEndsAtOnce) {
+  write_small_model(folder_ / "en-de");
+  config_.drain_seconds = 600;
+  serve("en-de", 1);
+  HttpClient idle(server_->port());
+  idle.get("/health");
+  EXPECT_THAT(idle.read_until("}"), StartsWith("HTTP/1.1 200"));
+  stop_ = true;
+  idle.read_all(static_cast<int>(kSoon));
+  EXPECT_TRUE(idle.closed());
+  running_.join();
+}
+
 // A large model takes a minute to load; this one waits in the log.
 TEST_F(ServerTest, ItStopsWhileModelsAreLoadedAgain) {
   write_small_model(folder_ / "en-de");
@@ -183,7 +233,7 @@ TEST_F(ServerTest, WhatIsTooLongHasAnId) {
   write_small_model(folder_ / "en-de");
   serve("en-de", 1);
   HttpClient header(server_->port());
-  header.send("GET /health HTTP/1.1\r\nX: " + std::string(20000, 'x') + "\r\n\r\n");
+  header.send("GET /health HTTP/1.1\r\nHost: a\r\nX: " + std::string(20000, 'x') + "\r\n\r\n");
   EXPECT_THAT(header.read_all(), AllOf(StartsWith("HTTP/1.1 431"), HasSubstr("X-Request-Id: ")));
   HttpClient body(server_->port());
   body.post("/translate", std::string(size_t{5} << 20, 'x'), "X-Request-Id: abc\r\n");

@@ -13,6 +13,7 @@
 #include "attune/io/json_file.h"
 #include "attune/io/text_style_file.h"
 #include "attune/serve/routes/routes.h"
+#include "attune/tensor/device_error.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/errors.h"
 
@@ -431,6 +432,33 @@ TEST(Service, ARefusalOfTheConnectionHasAnIdAndALine) {
   EXPECT_THAT(t.log(), ::testing::Contains(::testing::AllOf(HasSubstr("\"id\":\"abc-2\""), HasSubstr("413"))));
   EXPECT_EQ(t.service->refuse({}, HttpError(431, "x")).status, 431);
   EXPECT_EQ(t.service->open_calls(), 0);
+}
+
+TEST(Service, PagesThatMayAskSeeARefusalOfTheConnection) {
+  ServeConfig config;
+  config.security.cors_origins = {"https://a.example"};
+  TestService t(config);
+  const auto refused = [&](const std::string& origin) {
+    const HttpRequest request{.method = "POST", .path = "/translate", .headers = {{"origin", origin}}};
+    const HttpResponse answer = t.service->refuse(request, HttpError(413, "the body has more than 9 bytes"));
+    return Answer{.status = answer.status, .headers = answer.headers, .body = answer.body};
+  };
+  const Answer named = refused("https://a.example"), other = refused("https://b.example");
+  EXPECT_EQ(named.status, 413);
+  EXPECT_EQ(named.header("Access-Control-Allow-Origin"), "https://a.example");
+  EXPECT_EQ(named.header("Access-Control-Expose-Headers"), "X-Request-Id, Retry-After");
+  EXPECT_EQ(named.header("Vary"), "Origin");
+  EXPECT_EQ(other.status, 413);
+  EXPECT_EQ(other.header("Access-Control-Allow-Origin"), "");
+}
+
+TEST(Service, ADeviceWhoseMemoryIsFullIsUnavailable) {
+  const auto exchange = std::make_shared<Exchange>(HttpRequest{.method = "POST", .path = "/v1/embeddings"});
+  Call(exchange, {}).fail(std::make_exception_ptr(DeviceOutOfMemory("device cuda:0: 4096 bytes do not fit")));
+  const Answer answer = wait_for_answer(*exchange);
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.header("Retry-After"), "1");
+  EXPECT_THAT(answer.body, Not(HasSubstr("cuda")));
 }
 
 }  // namespace

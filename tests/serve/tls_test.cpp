@@ -72,10 +72,12 @@ class Tls : public ::testing::Test {
     ASSERT_EQ(made.status, 0) << made.errors;
   }
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
-  void serve() {
+  void serve(double header_seconds = 1) {
     ASSERT_NO_FATAL_FAILURE(make_certificate("server"));
-    const HttpOptions options{
-        .port = 0, .tls_certificate = file("server.pem"), .tls_key = file("server.key"), .header_seconds = 1};
+    const HttpOptions options{.port = 0,
+                              .tls_certificate = file("server.pem"),
+                              .tls_key = file("server.key"),
+                              .header_seconds = header_seconds};
     server_.emplace(options, [this](const std::shared_ptr<Exchange>& exchange) {
       if (exchange->request().path != "/wait") return exchange->respond({.body = "hello " + exchange->request().path});
       const std::lock_guard lock(mutex_);
@@ -99,9 +101,9 @@ TEST_F(Tls, AnswersWithItsCertificate) {
     TlsClient client(server_->port(), file("server.pem"), version);
     ASSERT_TRUE(client.connected());
     EXPECT_EQ(client.version(), version == TLS1_2_VERSION ? "TLSv1.2" : "TLSv1.3");
-    client.send("GET /1 HTTP/1.1\r\n\r\n");
+    client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_THAT(client.read_until("hello /1"), StartsWith("HTTP/1.1 200 OK"));
-    client.send("GET /2 HTTP/1.1\r\nConnection: close\r\n\r\n");
+    client.send("GET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     EXPECT_THAT(client.read_until("no end"), HasSubstr("hello /2"));
   }
 }
@@ -120,11 +122,19 @@ TEST_F(Tls, OtherCertificatesOldVersionsAndPlainHttpGetNothing) {
   EXPECT_TRUE(becomes([&] { return server_->connections() == 0; }));
 }
 
+TEST_F(Tls, AServerThatEndsWaitsForNoHandshake) {
+  ASSERT_NO_FATAL_FAILURE(serve(600));
+  const HttpClient silent(server_->port());
+  ASSERT_TRUE(becomes([&] { return server_->connections() == 1; }));
+  server_->stop_accepting();
+  EXPECT_TRUE(becomes([&] { return server_->connections() == 0; }));
+}
+
 TEST_F(Tls, AClientThatGoesAwayIsNoticed) {
   ASSERT_NO_FATAL_FAILURE(serve());
   {
     TlsClient client(server_->port(), file("server.pem"));
-    client.send("GET /wait HTTP/1.1\r\n\r\n");
+    client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
     ASSERT_TRUE(becomes([&] { return waiting() != nullptr; }));
     EXPECT_FALSE(*waiting()->gone());
   }

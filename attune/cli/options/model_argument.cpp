@@ -15,23 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_model(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / kConfigFile, ignored);
-}
-
-// The model of a run in place of the run; anything else as it is.
-std::string model_of(const std::string& given) {
-  const fs::path folder(given);
-  std::error_code ignored;
-  if (is_model(folder) || !fs::is_directory(folder, ignored)) return given;
-  if (is_model(folder / "model")) return (folder / "model").string();
-  if (!fs::exists(folder / "config.toml", ignored)) return given;
-  if (is_model(folder / "best"))
-    fail<ConfigError>("{}: the run has not ended; {} is its best model so far", given, (folder / "best").string());
-  fail<ConfigError>("{}: the run has no model yet; attune train --out {} --resume goes on", given, given);
-}
-
 // The first of `texts` that is what is looked for changes places with `given`. Returns whether there is one.
 bool change_places(std::string& given, std::vector<std::string>& texts, bool (*is_looked_for)(const fs::path&)) {
   const auto found = std::ranges::find_if(texts, is_looked_for);
@@ -44,13 +27,13 @@ bool change_places(std::string& given, std::vector<std::string>& texts, bool (*i
 }  // namespace
 
 CLI::Option* add_model(CLI::App& command, std::string& folder, const std::string& description) {
-  return command.add_option("model", folder, description)->transform(model_of, "")->type_name("TEXT");
+  return command.add_option("model", folder, description)->transform(folder_of_model, "")->type_name("TEXT");
 }
 
 CLI::Option* add_models(CLI::App& command, const std::string& name, std::vector<std::string>& folders,
                         const std::string& description) {
   return command.add_option(name, folders, description)
-      ->transform(model_of, "")
+      ->transform(folder_of_model, "")
       ->type_name("TEXT")
       ->expected(1)
       ->take_all()
@@ -64,9 +47,11 @@ void check_model(const std::string& folder, const std::string& usage) {
 
 void find_model(std::string& folder, std::vector<std::string>& texts, const std::string& usage) {
   if (is_there(folder)) return;
-  const auto names_model = [](const fs::path& text) { return is_model(text) || is_model(text / "model"); };
+  const auto names_model = [](const fs::path& text) {
+    return is_there(text / kConfigFile) || is_there(text / "model" / kConfigFile);
+  };
   if (!change_places(folder, texts, names_model)) return check_model(folder, usage);
-  folder = model_of(folder);
+  folder = folder_of_model(folder);
   write_note(fmt::format("the model, {}, is expected before the text", folder));
 }
 

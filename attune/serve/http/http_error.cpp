@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "attune/inference/text_limits.h"
+#include "attune/tensor/device_error.h"
 
 namespace attune::serve {
 namespace {
@@ -43,6 +44,8 @@ HttpError as_http_error(const std::exception_ptr& error, const std::string& fiel
   } catch (const DataError& wrong) {
     return refusal_of(wrong, 400, field);
   } catch (const std::bad_alloc&) {
+    return {503, "out of memory"};
+  } catch (const DeviceOutOfMemory&) {
     return {503, "out of memory"};
   } catch (const NumericError&) {
     return {500, "the model's numbers are not finite for this text", "", "not_finite"};

@@ -1,9 +1,13 @@
 #include "attune/serve/http/http_server.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -15,6 +19,8 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/buffer_traits.hpp>
+#include <boost/beast/core/buffers_suffix.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
@@ -26,6 +32,7 @@
 #include <unordered_set>
 
 #include "attune/base/fail.h"
+#include "attune/serve/http/beast_messages.h"
 #include "attune/serve/http/host_addresses.h"
 #include "attune/serve/http/http_error.h"
 
@@ -54,47 +61,35 @@ struct Waker {
   explicit Waker(const asio::io_context::executor_type& executor) : timer(executor) {}
 };
 
-std::string lower_case(beast::string_view text) {
-  std::string lower(text.data(), text.size());
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
-HttpRequest request_of(http::request<http::string_body>&& message, std::string client) {
-  HttpRequest request{.method = std::string(message.method_string()), .path = std::string(message.target())};
-  if (const size_t question = request.path.find('?'); question != std::string::npos) {
-    request.query = request.path.substr(question + 1);
-    request.path.resize(question);
-  }
-  for (const auto& field : message)
-    request.headers.emplace_back(lower_case(field.name_string()), std::string(field.value()));
-  request.body = std::move(message.body());
-  request.client = std::move(client);
-  return request;
-}
-
-template <class Body>
-http::response<Body> message_of(const HttpResponse& response, unsigned version, bool keep_alive) {
-  http::response<Body> message(static_cast<http::status>(response.status), version);
-  message.reason(reason_phrase(response.status));
-  if (response.status != 204) message.set(http::field::content_type, response.content_type);
-  for (const auto& [name, value] : response.headers) message.set(name, value);
-  message.keep_alive(keep_alive);
-  return message;
-}
-
 // Whether the peer has closed its side. Bytes that it has sent before stay where they are.
 bool peer_is_gone(tcp::socket& socket) {
   pollfd descriptor{.fd = socket.native_handle(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&descriptor, 1, 0) > 0 && (descriptor.revents & (POLLRDHUP | POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
-// A body in a coding that is not undone would be read as the next request.
-bool has_other_coding(const http::request<http::string_body>& message) {
-  const beast::string_view coding = message[http::field::transfer_encoding];
-  return !coding.empty() && !beast::iequals(coding, "chunked");
+// The time that a client has to take a part of an answer begins anew with each. A part is what the kernel takes at
+// once: without this, up to a third of its buffer, which can be megabytes.
+void send_in_small_parts(tcp::socket& socket) {
+  constexpr int kUnsent = 128 << 10;
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsent, sizeof(kUnsent));
 }
+
+// Most bytes that are kept unread. The parser limits headers and bodies, but neither the line before a chunk nor what
+// follows the last one.
+size_t most_buffered(const HttpOptions& options) {
+  constexpr size_t kRead = 64 << 10;  // at once
+  return std::max(static_cast<size_t>(options.header_bytes), kRead) + kRead;
+}
+
+// One more while it lives.
+struct Count {
+  std::atomic<int64_t>& count;
+  const int64_t now;
+  explicit Count(std::atomic<int64_t>& c) : count(c), now(++c) {}
+  Count(const Count&) = delete;
+  Count& operator=(const Count&) = delete;
+  ~Count() { --count; }
+};
 
 }  // namespace
 
@@ -104,6 +99,7 @@ struct HttpServer::Impl {
   Refuser refuser;
   std::optional<asio::ssl::context> tls;
   std::atomic<int64_t> connections{0};
+  std::atomic<int64_t> answers{0};              // at work
   bool draining = false, stopped = false;       // of the server's thread, as is what follows
   std::unordered_set<beast::tcp_stream*> idle;  // without a request
   asio::io_context io{1};                       // ends before what its connections use
@@ -124,7 +120,10 @@ struct HttpServer::Impl {
   awaitable<bool> answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker, unsigned version,
                          bool keep_alive);
   template <class Stream>
-  awaitable<bool> send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive, bool head_only);
+  awaitable<bool> send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive, bool head_only,
+                             double seconds);
+  template <class Stream, class Buffers>
+  awaitable<error_code> send_piece(Stream& stream, Buffers buffers);
   template <class Stream>
   awaitable<void> refuse(Stream& stream, HttpRequest request, HttpError error);
   static void watch(tcp::socket& socket, const std::shared_ptr<Waker>& waker);
@@ -193,19 +192,15 @@ awaitable<void> HttpServer::Impl::accept(tcp::acceptor& acceptor) {
 }
 
 awaitable<void> HttpServer::Impl::connection(tcp::socket socket) {
-  struct Count {
-    std::atomic<int64_t>& count;
-    const int64_t now;
-    explicit Count(std::atomic<int64_t>& c) : count(c), now(++c) {}
-    ~Count() { --count; }
-  };
   const Count count(connections);
   error_code error;
   socket.set_option(tcp::no_delay(true), error);
+  send_in_small_parts(socket);
   const tcp::endpoint peer = socket.remote_endpoint(error);
   const std::string client = error ? std::string() : peer.address().to_string();
   beast::tcp_stream plain(std::move(socket));
   const bool full = count.now > options.connections;
+  if (stopped) co_return;
   if (!tls) {
     if (full) {
       HttpRequest nothing{.client = client};
@@ -218,11 +213,14 @@ awaitable<void> HttpServer::Impl::connection(tcp::socket socket) {
   }
   if (full) co_return;
   TlsStream stream(std::move(plain), *tls);
-  beast::get_lowest_layer(stream).expires_after(milliseconds(options.header_seconds));
+  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
+  lowest.expires_after(milliseconds(options.header_seconds));
+  idle.insert(&lowest);
   co_await stream.async_handshake(asio::ssl::stream_base::server, redirect_error(use_awaitable, error));
+  idle.erase(&lowest);
   if (error) co_return;
   co_await requests(stream, client);
-  beast::get_lowest_layer(stream).expires_after(std::chrono::seconds(1));
+  lowest.expires_after(std::chrono::seconds(1));
   co_await stream.async_shutdown(redirect_error(use_awaitable, error));
 }
 
@@ -230,7 +228,7 @@ template <class Stream>
 awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& client) {
   beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
   const auto waker = std::make_shared<Waker>(io.get_executor());
-  beast::flat_buffer buffer;
+  beast::flat_buffer buffer(most_buffered(options));
   double patience = options.header_seconds;
   while (!stopped) {
     http::request_parser<http::string_body> parser;
@@ -241,16 +239,17 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
     idle.insert(&lowest);
     co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
     idle.erase(&lowest);
-    // With what has been read, but for its body.
+    HttpRequest request = head_of(parser.get(), client);  // now: what follows the body is no header
+    const bool keep_alive = parser.get().keep_alive();
+    const unsigned version = parser.get().version();
     const auto refuse_with = [&](int status, const std::string& message) {
-      HttpRequest request = request_of(parser.release(), client);
-      request.body.clear();
       return refuse(stream, std::move(request), {status, message});
     };
-    if (!error && has_other_coding(parser.get()))
-      co_return co_await refuse_with(501, "the only transfer coding is chunked");
-    if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
-      http::response<http::empty_body> go_on(http::status::continue_, parser.get().version());
+    std::optional<HttpError> fault;
+    if (!error) fault = fault_of(parser.get());
+    if (fault) co_return co_await refuse(stream, std::move(request), *fault);
+    if (!error && version >= 11 && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+      http::response<http::empty_body> go_on(http::status::continue_, version);
       co_await http::async_write(stream, go_on, redirect_error(use_awaitable, error));
     }
     if (!error) {
@@ -258,19 +257,20 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
       co_await http::async_read(stream, buffer, parser, redirect_error(use_awaitable, error));
     }
     if (error == http::error::header_limit) co_return co_await refuse_with(431, "the headers are too long");
+    if (error == http::error::buffer_overflow)
+      co_return co_await refuse_with(431, "the line before a chunk, or what follows the last one, is too long");
     if (error == http::error::body_limit)
       co_return co_await refuse_with(413, fmt::format("the body has more than {} bytes", options.body_bytes));
     if (error && error != http::error::end_of_stream &&
         error.category() == make_error_code(http::error::bad_method).category())
       co_return co_await refuse_with(400, "this is not HTTP: " + error.message());
     if (error) co_return;
-    const bool keep_alive = parser.get().keep_alive();
-    const unsigned version = parser.get().version();
+    request.body = std::move(parser.get().body());
     waker->readable = false;
     const auto wake = [waker, executor = io.get_executor()] {
       asio::post(executor, [waker] { waker->timer.cancel(); });
     };
-    const auto exchange = std::make_shared<Exchange>(request_of(parser.release(), client), wake);
+    const auto exchange = std::make_shared<Exchange>(std::move(request), wake);
     handler(exchange);
     const bool goes_on = co_await answer(stream, *exchange, waker, version, keep_alive);
     exchange->abandon();
@@ -298,6 +298,7 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
     ~Abandon() { exchange.abandon(); }
   };
   const Abandon at_end{exchange};
+  const Count count(answers);
   beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
   const bool head_only = exchange.request().method == "HEAD";
   const bool chunked = version >= 11;  // a stream for an older client ends with the connection
@@ -313,56 +314,77 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
       co_await waker->timer.async_wait(redirect_error(use_awaitable, error));
       continue;
     }
-    lowest.expires_after(milliseconds(options.write_seconds));
     if (out.head) keep_alive = keep_alive && !draining;
     if (out.head && !out.streamed) {
-      const bool sent = co_await send_whole(stream, std::move(*out.head), version, keep_alive, head_only);
+      const bool sent =
+          co_await send_whole(stream, std::move(*out.head), version, keep_alive, head_only, options.write_seconds);
       co_return sent&& keep_alive;
     }
     if (out.head) {
       auto head = message_of<http::empty_body>(*out.head, version, keep_alive && chunked);
       head.chunked(chunked);
       http::response_serializer<http::empty_body> serializer(head);
+      lowest.expires_after(milliseconds(options.write_seconds));
       co_await http::async_write_header(stream, serializer, redirect_error(use_awaitable, error));
     }
     if (!error && !out.piece.empty()) {
       const asio::const_buffer bytes(out.piece.data(), out.piece.size());
       if (chunked) {
-        co_await asio::async_write(stream, http::make_chunk(bytes), redirect_error(use_awaitable, error));
+        error = co_await send_piece(stream, http::make_chunk(bytes));
       } else {
-        co_await asio::async_write(stream, bytes, redirect_error(use_awaitable, error));
+        error = co_await send_piece(stream, bytes);
       }
     }
-    if (!error && out.ended && chunked)
-      co_await asio::async_write(stream, http::make_chunk_last(), redirect_error(use_awaitable, error));
+    if (!error && out.ended && chunked) error = co_await send_piece(stream, http::make_chunk_last());
     if (error) co_return false;
     if (out.ended) co_return keep_alive&& chunked;
     lowest.expires_never();
   }
 }
 
+// A client has so many seconds for each part that it takes.
 template <class Stream>
 awaitable<bool> HttpServer::Impl::send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive,
-                                             bool head_only) {
+                                             bool head_only, double seconds) {
+  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
   auto message = message_of<http::string_body>(response, version, keep_alive);
   message.body() = std::move(response.body);
   if (response.status != 204) message.prepare_payload();
   error_code error;
   http::response_serializer<http::string_body> serializer(message);
   if (head_only) {
+    lowest.expires_after(milliseconds(seconds));
     co_await http::async_write_header(stream, serializer, redirect_error(use_awaitable, error));
-  } else {
-    co_await http::async_write(stream, serializer, redirect_error(use_awaitable, error));
+    co_return !error;
+  }
+  while (!error && !serializer.is_done()) {
+    lowest.expires_after(milliseconds(seconds));
+    co_await http::async_write_some(stream, serializer, redirect_error(use_awaitable, error));
   }
   co_return !error;
+}
+
+// The same for bytes of a stream.
+template <class Stream, class Buffers>
+awaitable<error_code> HttpServer::Impl::send_piece(Stream& stream, Buffers buffers) {
+  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
+  beast::buffers_suffix<Buffers> rest(buffers);
+  error_code error;
+  while (!error && beast::buffer_bytes(rest) > 0) {
+    lowest.expires_after(milliseconds(options.write_seconds));
+    const size_t sent = co_await stream.async_write_some(rest, redirect_error(use_awaitable, error));
+    rest.consume(sent);
+  }
+  co_return error;
 }
 
 // Reads on for a moment: a connection that is closed with bytes unread loses the answer.
 template <class Stream>
 awaitable<void> HttpServer::Impl::refuse(Stream& stream, HttpRequest request, HttpError why) {
+  constexpr double kMoment = 1;  // seconds
   beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
-  lowest.expires_after(std::chrono::seconds(1));
-  if (!co_await send_whole(stream, refuser(request, why), 11, false, request.method == "HEAD")) co_return;
+  if (!co_await send_whole(stream, refuser(request, why), 11, false, request.method == "HEAD", kMoment)) co_return;
+  lowest.expires_after(milliseconds(kMoment));
   error_code error;
   lowest.socket().shutdown(tcp::socket::shutdown_send, error);
   std::array<char, 16384> rest;
@@ -391,6 +413,9 @@ int64_t HttpServer::port() const {
 }
 int64_t HttpServer::connections() const {
   return impl_->connections;
+}
+int64_t HttpServer::answers() const {
+  return impl_->answers;
 }
 
 void HttpServer::drain() {

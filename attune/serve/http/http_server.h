@@ -21,7 +21,7 @@ struct HttpOptions {
   double header_seconds = 10;  // for the first line and the headers, also of the first request on a connection
   double body_seconds = 30;    // for the body
   double idle_seconds = 75;    // between two requests
-  double write_seconds = 30;   // for each piece of an answer
+  double write_seconds = 30;   // until the client takes the next part of an answer, of some 100 KiB
 };
 
 /// HTTP/1.1 on one thread. Connections are kept, an answer that is streamed is sent in chunks. A client that goes away
@@ -46,6 +46,8 @@ class HttpServer {
 
   int64_t port() const;
   int64_t connections() const;
+  /// How many of them have a request that is not answered to its end.
+  int64_t answers() const;
   /// Every answer that begins from now on is the last one of its connection. New connections are taken.
   void drain();
   /// Refuses new connections. Those that are there are closed after the answer at work.

@@ -12,9 +12,9 @@ using HeaderFields = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
   std::string method = {};    // "GET"
-  std::string path = {};      // of the target, without its query
+  std::string path = {};      // of the target, without host and query
   std::string query = {};     // what follows '?', as sent
-  HeaderFields headers = {};  // names in lower case
+  HeaderFields headers = {};  // names in lower case; "host" is that of the target where it has one
   std::string body = {};
   std::string client = {};  // its address
 

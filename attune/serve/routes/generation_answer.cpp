@@ -1,27 +1,15 @@
 #include "attune/serve/routes/generation_answer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "attune/base/json_fields.h"
 #include "attune/serve/clock.h"
-#include "attune/text/tokenizer.h"
 
 namespace attune::serve {
 namespace {
 
 const char* reason_of(FinishReason reason) {
   return reason == FinishReason::eos || reason == FinishReason::stop ? "stop" : "length";
-}
-
-Json bytes_of(const std::string& text) {
-  Json bytes = Json::array();
-  for (const char c : text) bytes.push_back(static_cast<int>(static_cast<unsigned char>(c)));
-  return bytes;
-}
-
-int64_t characters_of(std::string_view utf8) {
-  return std::ranges::count_if(utf8, [](char c) { return (c & 0xC0) != 0x80; });
 }
 
 }  // namespace
@@ -51,7 +39,7 @@ void GenerationAnswer::start(std::vector<std::vector<int32_t>> prompts, int64_t 
       text.prompt = prompts[p];
       if (!echo.empty()) text.added = text.whole = echo[p];
       if (form_.likeliest >= 0)
-        text.scored.emplace(model_.generator()->tokenizer(), text.prompt, model_.generator()->eos_is_line_end());
+        text.scores.emplace(model_.generator()->tokenizer(), text.prompt, model_.generator()->eos_is_line_end());
       text.growing = std::make_unique<GrowingText>(requests_.text(text.prompt, [&text](std::string_view added) {
         text.added += added;
         text.whole += added;
@@ -97,59 +85,23 @@ void GenerationAnswer::first_token() {
                                      seconds);
 }
 
-// Special tokens are no text.
-bool GenerationAnswer::is_shown_by_name(int32_t token) const {
-  const TextGenerator& generator = *model_.generator();
-  const bool line_end = generator.eos_is_line_end() && token == generator.tokenizer().eos_id();
-  return generator.tokenizer().is_special_token(token) && !line_end;
-}
-
-// A token is what it adds to the text: of a character that several tokens make, the last one has it all. A token that
-// was not taken is shown as if it ended the text.
-void GenerationAnswer::add_scores(Text& text, const TokenEvent& event) const {
-  const Tokenizer& tokenizer = model_.generator()->tokenizer();
-  const IncrementalDecoder before = *text.scored;
-  const bool by_name = is_shown_by_name(event.token);
-  const std::string token =
-      by_name ? tokenizer.decode(std::span(&event.token, 1), true) : text.scored->push(event.token);
-  const auto shown = [&](int32_t other) {
-    if (other == event.token) return token;
-    if (is_shown_by_name(other)) return tokenizer.decode(std::span(&other, 1), true);
-    IncrementalDecoder alone = before;
-    std::string added = alone.push(other);
-    return added + alone.finish();
-  };
-  if (form_.chat) {
-    Json top = Json::array();
-    for (const auto& [id, log_probability] : event.scores->likeliest) {
-      const std::string other = shown(id);
-      top.push_back({{"token", other}, {"logprob", log_probability}, {"bytes", bytes_of(other)}});
-    }
-    text.scores["content"].push_back({{"token", token},
-                                      {"logprob", event.scores->log_probability},
-                                      {"bytes", bytes_of(token)},
-                                      {"top_logprobs", std::move(top)}});
-    return;
-  }
-  Json top = Json::object();  // likeliest first: of tokens that look alike the likeliest stays
-  for (const auto& [id, log_probability] : event.scores->likeliest) top.emplace(shown(id), log_probability);
-  top.emplace(token, event.scores->log_probability);  // the one that was taken is always there
-  text.scores["tokens"].push_back(token);
-  text.scores["token_logprobs"].push_back(event.scores->log_probability);
-  text.scores["top_logprobs"].push_back(std::move(top));
-  text.scores["text_offset"].push_back(text.characters);
-  if (!by_name) text.characters += characters_of(token);
+// Whether there is something to send. Tokens wait until what they add to the text is certain.
+bool GenerationAnswer::has_event(const Text& text) {
+  return !text.added.empty() && (!text.scores || text.scores->are_certain());
 }
 
 bool GenerationAnswer::take(size_t index, const TokenEvent& event) {
   first_token();
   ++tokens_out_;
   Text& text = texts_[index];
-  if (event.scores != nullptr) add_scores(text, event);
+  if (text.scores && event.scores != nullptr) text.scores->add(event);
   const bool goes_on = text.growing->push(event);
   const bool ended = event.end.has_value() || !goes_on;
-  if (ended) reasons_[index] = !goes_on ? "stop" : reason_of(*event.end);
-  if (form_.stream && (ended || !text.added.empty())) send(text, index, ended ? reasons_[index].c_str() : nullptr);
+  if (ended) {
+    reasons_[index] = !goes_on ? "stop" : reason_of(*event.end);
+    if (text.scores) text.scores->finish();
+  }
+  if (form_.stream && (ended || has_event(text))) send(text, index, ended ? reasons_[index].c_str() : nullptr);
   return goes_on;
 }
 
@@ -162,6 +114,7 @@ void GenerationAnswer::finish(size_t first, DecodingResult&& result) {
     for (size_t s = 0; s < result.samples.size(); ++s) {
       const size_t index = first + s;
       texts_[index].growing->finish();
+      if (texts_[index].scores) texts_[index].scores->finish();
       if (reasons_[index].empty()) reasons_[index] = reason_of(result.samples[s].finish_reason);
       if (form_.stream && !failed_ && !texts_[index].ended) send(texts_[index], index, reasons_[index].c_str());
     }
@@ -196,7 +149,7 @@ Json GenerationAnswer::choice(Text& text, size_t index, const char* reason) cons
   } else {
     choice["message"] = {{"role", "assistant"}, {"content", shown}};
   }
-  choice["logprobs"] = std::exchange(text.scores, {});
+  choice["logprobs"] = text.scores ? text.scores->take(form_.chat) : Json(nullptr);
   choice["finish_reason"] = reason == nullptr ? Json(nullptr) : Json(reason);
   return choice;
 }

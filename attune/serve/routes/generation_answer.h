@@ -12,6 +12,7 @@
 
 #include "attune/base/json.h"
 #include "attune/inference/generation_requests.h"
+#include "attune/serve/routes/scored_tokens.h"
 #include "attune/serve/service.h"
 
 namespace attune::serve {
@@ -40,17 +41,14 @@ class GenerationAnswer : public std::enable_shared_from_this<GenerationAnswer> {
     std::vector<int32_t> prompt;
     std::string added = {};  // of the text, not yet sent
     std::string whole = {};  // all of it
-    Json scores = {};        // of tokens that are not yet sent, or of all
-    int64_t characters = 0;  // of the tokens that have scores, for text_offset
     bool ended = false;      // its last event is sent
     std::unique_ptr<GrowingText> growing = {};
-    std::optional<IncrementalDecoder> scored = {};  // the tokens that have scores, where they are wanted
+    std::optional<ScoredTokens> scores = {};  // of tokens that are not yet sent, or of all, where they are wanted
   };
   void send_roles();
   void first_token();
   bool take(size_t index, const TokenEvent& event);
-  void add_scores(Text& text, const TokenEvent& event) const;
-  bool is_shown_by_name(int32_t token) const;
+  static bool has_event(const Text& text);
   void finish(size_t first, DecodingResult&& result);
   void send(Text& text, size_t index, const char* reason);
   void complete();

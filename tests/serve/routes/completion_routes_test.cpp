@@ -10,6 +10,7 @@
 #include "attune/inference/text_generator.h"
 #include "attune/models/build.h"
 #include "attune/text/sentence_piece_tokenizer.h"
+#include "tests/serve/routes/byte_tokens.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/paths.h"
 
@@ -20,28 +21,45 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A model whose tokens begin with spaces, as those of SentencePiece do.
-void write_model_of_pieces(const std::filesystem::path& folder, TextUnit unit = TextUnit::line) {
-  SentencePieceOptions options;
-  options.vocab_size = 200;
-  const auto tokenizer = train_sentence_piece(small_text(), options);
+TransformerConfig config_for(const Tokenizer& tokenizer) {
   TransformerConfig config;
   config.architecture = Architecture::decoder_lm;
-  config.vocab = tokenizer->vocab_size();
+  config.vocab = tokenizer.vocab_size();
   config.d_model = 32;
   config.heads = 4;
   config.layers = 1;
   config.d_ff = 64;
   config.positions = RotaryOptions{};
   config.context_length = 48;
-  save_model_folder(folder, *build_decoder_lm(config, 1), *tokenizer, {.max_tokens = 20}, unit);
+  return config;
+}
+
+// A model whose tokens begin with spaces, as those of SentencePiece do.
+void write_model_of_pieces(const std::filesystem::path& folder, TextUnit unit = TextUnit::line) {
+  SentencePieceOptions options;
+  options.vocab_size = 200;
+  const auto tokenizer = train_sentence_piece(small_text(), options);
+  save_model_folder(folder, *build_decoder_lm(config_for(*tokenizer), 1), *tokenizer, {.max_tokens = 20}, unit);
+}
+
+// A model that writes characters as runs of bytes.
+void write_model_of_bytes(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
+  save_model_folder(folder, *build_decoder_lm(config_for(tokenizer), 1), tokenizer, {.max_tokens = 20}, TextUnit::line);
+}
+
+std::string joined_tokens(const Json& scores) {
+  std::string text;
+  for (const Json& token : scores["tokens"]) text += token.get<std::string>();
+  return text;
 }
 
 class CompletionRoutes : public ::testing::Test {
  protected:
   CompletionRoutes() {
     write_model_of_pieces(folder_ / "pieces");
+    write_model_of_bytes(folder_ / "runs", *write_tokenizer_with_bytes(folder_ / "tokenizer"));
     ServeConfig config;
+    config.models["runs"].folder = (folder_ / "runs").string();
     config.models["pieces"].folder = (folder_ / "pieces").string();
     config.models["bytes"].folder = (source_dir() / "tests/hub/models/gpt2").string();
     config.models["tight"] = {.folder = (folder_ / "pieces").string(), .cache_bytes = 4096};
@@ -64,29 +82,64 @@ class CompletionRoutes : public ::testing::Test {
 };
 
 TEST_F(CompletionRoutes, TokensGiveTheText) {
-  for (const char* model : {"pieces", "bytes", "lm"}) {
+  for (const char* model : {"pieces", "bytes", "lm", "runs"}) {
     bool has_spaces = false;
     for (int64_t seed = 1; seed <= 5; ++seed) {
       const Json choice = completed(model, seed);
-      const Json& scores = choice["logprobs"];
-      std::string joined;
-      for (const Json& token : scores["tokens"]) joined += token.get<std::string>();
-      if (choice["finish_reason"] == "stop") continue;                              // the last token is no text
-      EXPECT_THAT(choice["text"].get<std::string>(), StartsWith(joined)) << model;  // a character may be incomplete
+      const std::string joined = joined_tokens(choice["logprobs"]);
+      if (choice["finish_reason"] == "stop") continue;  // the last token is no text
+      EXPECT_EQ(choice["text"].get<std::string>(), joined) << model;
       has_spaces = has_spaces || joined.find(' ') != std::string::npos;
     }
     EXPECT_TRUE(has_spaces) << model << ": or the test says nothing";
   }
 }
 
+// A text may end within a run of bytes; then its last token has what they are.
+TEST_F(CompletionRoutes, TokensOfAStreamGiveTheTextToo) {
+  int64_t with_half_characters = 0;
+  Json body = {{"model", "runs"}, {"prompt", "the dog"}, {"temperature", 1.5}, {"max_tokens", 20}, {"logprobs", 1}};
+  body["n"] = 16;
+  for (int64_t seed = 1; seed <= 4; ++seed) {
+    body["seed"] = seed;
+    body["stream"] = false;
+    const Json whole = service_->post("/v1/completions", body).json()["choices"];
+    body["stream"] = true;
+    std::vector<std::string> events = service_->post("/v1/completions", body).events();
+    ASSERT_EQ(events.back(), "[DONE]");
+    events.pop_back();
+    std::vector<std::string> texts(16);
+    std::vector<Json> tokens(16, Json::array());
+    for (const std::string& event : events) {
+      const Json choice = Json::parse(event)["choices"][0];
+      const auto index = choice["index"].get<size_t>();
+      texts[index] += choice["text"].get<std::string>();
+      if (choice["logprobs"].is_null()) continue;
+      for (const Json& token : choice["logprobs"]["tokens"]) tokens[index].push_back(token);
+    }
+    ASSERT_EQ(whole.size(), 16u);
+    for (size_t i = 0; i < 16; ++i) {
+      const auto text = whole[i]["text"].get<std::string>();
+      EXPECT_EQ(texts[i], text);
+      EXPECT_EQ(tokens[i], whole[i]["logprobs"]["tokens"]);
+      if (whole[i]["finish_reason"] == "stop") continue;
+      EXPECT_EQ(joined_tokens(whole[i]["logprobs"]), text);
+      with_half_characters += text.ends_with("\uFFFD");
+    }
+  }
+  EXPECT_GT(with_half_characters, 0) << "or the test says little";
+}
+
 TEST_F(CompletionRoutes, OffsetsCountCharacters) {
-  for (int64_t seed = 1; seed <= 3; ++seed) {
-    const Json scores = completed("bytes", seed)["logprobs"];
-    int64_t characters = 0;
-    for (size_t i = 0; i < scores["tokens"].size(); ++i) {
-      EXPECT_EQ(scores["text_offset"][i], characters);
-      const auto token = scores["tokens"][i].get<std::string>();
-      characters += std::ranges::count_if(token, [](char c) { return (c & 0xC0) != 0x80; });
+  for (const char* model : {"bytes", "runs"}) {
+    for (int64_t seed = 1; seed <= 3; ++seed) {
+      const Json scores = completed(model, seed)["logprobs"];
+      int64_t characters = 0;
+      for (size_t i = 0; i < scores["tokens"].size(); ++i) {
+        EXPECT_EQ(scores["text_offset"][i], characters) << model;
+        const auto token = scores["tokens"][i].get<std::string>();
+        characters += std::ranges::count_if(token, [](char c) { return (c & 0xC0) != 0x80; });
+      }
     }
   }
 }
