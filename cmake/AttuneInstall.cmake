@@ -21,13 +21,18 @@ if(NOT BUILD_SHARED_LIBS)  # for the libraries that it links
   install(FILES cmake/FindOneDNN.cmake cmake/FindMPIC.cmake DESTINATION ${package_folder})
 endif()
 
-# pkg-config, also for compilers of C. The static library names what it links.
+# pkg-config, also for compilers of C. The static library names what it links. Folders are named by the place of the file
+# itself, so that a copy may be moved, except those that are given as absolute paths.
 set(ATTUNE_PC_LIBS "")
 set(ATTUNE_PC_REQUIRES "")
 if(NOT BUILD_SHARED_LIBS)
   set(ATTUNE_PC_LIBS " -ltomlplusplus ${OpenMP_CXX_FLAGS} -lstdc++ -lm -pthread")
   if(ATTUNE_WITH_ONEDNN)
     string(PREPEND ATTUNE_PC_LIBS " -ldnnl")
+  endif()
+  if(ATTUNE_CUDA_BUILT AND NOT ATTUNE_CUDA STREQUAL "EMULATED")
+    cmake_path(GET ATTUNE_CUDART PARENT_PATH folder)
+    string(PREPEND ATTUNE_PC_LIBS " \"-L${folder}\" -lcudart_static -ldl -lrt")
   endif()
   foreach(library IN LISTS MPIC_LIBRARIES)
     cmake_path(GET library STEM name)
@@ -36,8 +41,19 @@ if(NOT BUILD_SHARED_LIBS)
   endforeach()
   set(ATTUNE_PC_REQUIRES "Requires: libhwy sentencepiece libpcre2-8 icu-uc fmt zlib")
 endif()
-cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
-           OUTPUT_VARIABLE ATTUNE_PC_PREFIX)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(ATTUNE_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+else()
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+             OUTPUT_VARIABLE ATTUNE_PC_PREFIX)
+  string(PREPEND ATTUNE_PC_PREFIX "\${pcfiledir}/")
+endif()
+foreach(folder LIBDIR INCLUDEDIR)
+  set(ATTUNE_PC_${folder} ${CMAKE_INSTALL_${folder}})
+  if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    string(PREPEND ATTUNE_PC_${folder} "\${prefix}/")
+  endif()
+endforeach()
 configure_file(cmake/attune.pc.in attune.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/attune.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -1,5 +1,5 @@
 # Installs attune/attune.h, the headers of Attune that it includes, directly or not, and attune/c.h from `sources` to
-# `includes`.
+# `includes`, which is absolute or below the prefix.
 cmake_minimum_required(VERSION 3.25)
 set(headers attune/attune.h attune/c.h)
 set(next 0)
@@ -15,7 +15,10 @@ while(next LESS count)
   list(LENGTH headers count)
   math(EXPR next "${next} + 1")
 endwhile()
+if(NOT IS_ABSOLUTE "${includes}")
+  set(includes "${CMAKE_INSTALL_PREFIX}/${includes}")
+endif()
 foreach(header IN LISTS headers)
   cmake_path(GET header PARENT_PATH folder)
-  file(INSTALL "${sources}/${header}" DESTINATION "${CMAKE_INSTALL_PREFIX}/${includes}/${folder}")
+  file(INSTALL "${sources}/${header}" DESTINATION "${includes}/${folder}")
 endforeach()

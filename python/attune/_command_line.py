@@ -1,5 +1,6 @@
 """The program `attune` of the package."""
 
+import os
 import signal
 import sys
 
@@ -12,4 +13,4 @@ def main() -> None:
     ignored stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(run_command_line(["attune", *sys.argv[1:]]))
+    sys.exit(run_command_line([os.fsencode(word) for word in ("attune", *sys.argv[1:])]))

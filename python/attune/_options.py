@@ -57,7 +57,7 @@ class TranslateOptions(CallOptions, total=False):
     source_language: str  # of models of many languages
     target_language: str
     max_source_tokens: int  # a longer sentence is a DataError
-    batch_sentences: int  # the most that is translated at once
+    batch_sentences: int  # at once, of each thread; from 2 to 15: of all threads together
     batch_tokens: int
 
 

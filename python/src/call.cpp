@@ -20,6 +20,9 @@ namespace {
 std::atomic<int64_t> calls_in_progress{0};
 std::atomic<bool> forked_during_call{false};
 
+// Of a worker's thread: the signals that it blocks while it calls Python. Null: the thread is none of a worker.
+thread_local const sigset_t* signals_of_python = nullptr;
+
 bool on_main_thread() {
   const nb::object main = nb::module_::import_("threading").attr("main_thread")();
   return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
@@ -34,7 +37,19 @@ std::exception_ptr error_of(const std::function<void()>& body) {
   return nullptr;
 }
 
-/// A thread that runs one body after another. It never ends: the process may, while it waits for the next.
+// Blocks all signals but those of faults of this thread itself. Code of the matrix library keeps numbers in the
+// register of the stack: the handler of a signal that interrupts it writes over other memory. Returns what was blocked
+// before.
+sigset_t block_signals() {
+  sigset_t signals, before;
+  sigfillset(&signals);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&signals, fault);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before);
+  return before;
+}
+
+/// A thread that runs one body after another, without signals. It never ends: the process may, while it waits for the
+/// next.
 class Worker {
  public:
   Worker() {
@@ -59,6 +74,8 @@ class Worker {
 
  private:
   void work() {
+    const sigset_t before = block_signals();
+    signals_of_python = &before;
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return body_ != nullptr; });
@@ -121,21 +138,47 @@ Json json_within(nb::handle object, int depth) {
   fail<ConfigError>("{} is no number, string, list or dict", nb::cast<std::string>(nb::repr(object)));
 }
 
-// Python's handlers of signals run on a stack of their own where the thread has one (SA_ONSTACK). This thread, which is
-// the one that gets signals, may compute itself, by code of the matrix library that keeps numbers in the register of
-// the stack: a handler would write over other memory there.
+/// A stack of their own for the handlers of signals of this thread, until it ends. Python's handlers take it
+/// (SA_ONSTACK). A stack that the thread has already, of Python's faulthandler or of a sanitizer, stays.
+class SignalStack {
+ public:
+  SignalStack() {
+    stack_t stack{};
+    if (::sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;
+    stack.ss_size = static_cast<size_t>(std::max(::sysconf(_SC_SIGSTKSZ), 128L << 10));
+    memory_.reset(new char[stack.ss_size]);
+    stack.ss_sp = memory_.get();
+    stack.ss_flags = 0;
+    if (::sigaltstack(&stack, nullptr) != 0) memory_.reset();
+  }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+  ~SignalStack() {
+    stack_t stack{};
+    if (memory_ == nullptr || ::sigaltstack(nullptr, &stack) != 0) return;
+    if (stack.ss_sp != memory_.get()) {  // somebody put another in its place, and may put this one back
+      static_cast<void>(memory_.release());
+      return;
+    }
+    stack.ss_flags = SS_DISABLE;
+    if (::sigaltstack(&stack, nullptr) != 0) static_cast<void>(memory_.release());  // a handler ends the thread
+  }
+
+ private:
+  std::unique_ptr<char[]> memory_;  // null: the thread had a stack
+};
+
+// A thread that calls may compute itself, by code of the matrix library that keeps numbers in the register of the
+// stack: a handler that runs on that stack would write over other memory.
 void give_signals_a_stack() {
-  stack_t stack{};
-  if (::sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;
-  stack.ss_size = static_cast<size_t>(std::max(::sysconf(_SC_SIGSTKSZ), 128L << 10));
-  stack.ss_sp = new char[stack.ss_size];  // as long as the process
-  stack.ss_flags = 0;
-  ::sigaltstack(&stack, nullptr);
+  static thread_local const SignalStack stack;  // made by the thread's first call
+  static_cast<void>(stack);
 }
 
 }  // namespace
 
 CallScope::CallScope() {
+  give_signals_a_stack();
   if (forked_during_call)
     fail<Error>(
         "this process was forked while another thread was in a call of Attune, whose locks it has kept: start "
@@ -145,6 +188,14 @@ CallScope::CallScope() {
 
 CallScope::~CallScope() {
   --calls_in_progress;
+}
+
+CallbackScope::CallbackScope() {
+  if (signals_of_python != nullptr) ::pthread_sigmask(SIG_SETMASK, signals_of_python, &before_);
+}
+
+CallbackScope::~CallbackScope() {
+  if (signals_of_python != nullptr) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void run_interruptible(std::atomic<bool>& interrupt, const std::function<void()>& body) {
@@ -201,7 +252,6 @@ std::string shown(const std::string& text) {
 }
 
 void bind_calls(nb::module_& m) {
-  give_signals_a_stack();
   ::pthread_atfork(nullptr, nullptr, [] {
     if (calls_in_progress > 0) forked_during_call = true;
     calls_in_progress = 0;

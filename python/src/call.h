@@ -12,6 +12,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
+#include <signal.h>
 
 #include <atomic>
 #include <functional>
@@ -33,14 +34,29 @@ struct Interrupt {
   std::atomic<bool> flag = false;
 };
 
-/// Counts the calls in progress. Throws Error in a process that was forked while another call was in progress: locks
-/// that this call held will never be released.
+/// Counts the calls in progress, and gives the handlers of signals of a thread that calls a stack of their own. Throws
+/// Error in a process that was forked while another call was in progress: locks that this call held will never be
+/// released.
 class CallScope {
  public:
   CallScope();
   ~CallScope();
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
+};
+
+/// The lock of Python, for a function of Python that a call calls. A thread that blocks signals for the call takes them
+/// meanwhile: a process that the function starts inherits what is blocked.
+class CallbackScope {
+ public:
+  CallbackScope();
+  ~CallbackScope();
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+
+ private:
+  nb::gil_scoped_acquire lock_;
+  sigset_t before_{};
 };
 
 /// Calls the body without the lock of Python, on this thread, and returns what it returns.
@@ -92,7 +108,7 @@ std::function<void(Arguments...)> locked(std::optional<nb::callable> function) {
     delete callable;
   });
   return [shared](Arguments... arguments) {
-    const nb::gil_scoped_acquire lock;
+    const CallbackScope scope;
     (*shared)(std::forward<Arguments>(arguments)...);
   };
 }

@@ -66,7 +66,7 @@ Tensor record_function(const std::string& name, const std::vector<Tensor>& input
   for (const Tensor& x : inputs) types.push_back(x.dtype());
   record_always(lasting(name), inputs, y,
                 [function = shared_callable(std::move(backward)), types = std::move(types)](const Tensor& dy) {
-                  const nb::gil_scoped_acquire lock;
+                  const CallbackScope scope;
                   Gradients gradients;
                   for (const nb::handle g : (*function)(dy)) {
                     if (!g.is_none() && !nb::isinstance<Tensor>(g))

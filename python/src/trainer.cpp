@@ -80,7 +80,7 @@ class PythonObserver final : public TrainingObserver {
   template <class Report>
   static void call(const std::optional<nb::callable>& function, const Report& report) {
     if (!function) return;
-    const nb::gil_scoped_acquire lock;
+    const CallbackScope scope;
     (*function)(nb::cast(report, nb::rv_policy::copy));
   }
 

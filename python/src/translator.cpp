@@ -34,7 +34,7 @@ void translate_stream(const Translator& translator, const nb::callable& read, co
   TranslateFields fields = translate_fields(translator, json_of(options));
   TranslationStream stream;
   stream.read = [&](bool wait) {
-    const nb::gil_scoped_acquire lock;
+    const CallbackScope scope;
     std::vector<std::string> texts;
     if (!nb::try_cast(read(wait), texts)) throw nb::type_error("translate_iterable: every sentence needs to be a str");
     std::vector<StreamedSentence> sentences;
@@ -42,7 +42,7 @@ void translate_stream(const Translator& translator, const nb::callable& read, co
     return sentences;
   };
   stream.write = [&](std::vector<Translation> translations) {
-    const nb::gil_scoped_acquire lock;
+    const CallbackScope scope;
     write(std::move(translations));
   };
   interruptible(interrupt, [&](const std::atomic<bool>* flag) {
@@ -67,7 +67,8 @@ void bind_results(nb::module_& m) {
       .def_ro("tokens", &ScoredText::tokens, "Ids of the target vocabulary, without bos and eos.")
       .def_ro("token_log_probabilities", &ScoredText::token_log_probabilities,
               "One for each token, and one for the end where the translation is finished.")
-      .def_ro("finished", &ScoredText::finished, "False: the length limit or the timeout cut it off.")
+      .def_ro("finished", &ScoredText::finished,
+              "False: the length limit or the timeout cut it off, or no token could follow.")
       .def_ro("alignment", &ScoredText::alignment,
               "Pairs (source word, target word), from 0; filled on request (alignments=True).")
       .def("__repr__", [](const ScoredText& self) {

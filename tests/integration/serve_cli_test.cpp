@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
 #include <optional>
 
 #include "attune/base/file.h"
@@ -15,6 +18,7 @@
 #include "tests/support/run_command.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait.h"
 
 namespace attune {
 namespace {
@@ -91,7 +95,7 @@ TEST_F(BenchServe, CountsAnswersAndTheirTokens) {
   EXPECT_GT(result.at("server").at("memory_bytes_at_end"), 1 << 20);
   EXPECT_GT(result.at("server").at("descriptors_at_end"), 2);
   const CommandResult full = load({"--path", "/v1/translate", "--requests", "2", "--answers", "/dev/full"});
-  EXPECT_EQ(full.errors, "attune: cannot write /dev/full: answers are missing in it\n");
+  EXPECT_EQ(full.errors, "attune: cannot write /dev/full: No space left on device\n");
   EXPECT_EQ(full.status, 1);
   EXPECT_EQ(Json::parse(full.output).at("requests"), 2) << "the figures are printed";
   int64_t tokens = 0;
@@ -137,6 +141,75 @@ TEST_F(BenchServe, WhatIsRefusedAndWhatCannotBeSentIsTold) {
   const CommandResult nobody = load({"--path", "/translate"});
   EXPECT_EQ(nobody.status, 1);
   EXPECT_THAT(nobody.errors, HasSubstr("127.0.0.1:" + port_));
+}
+
+// A server that answers the first requests alone.
+class SilentServer {
+ public:
+  explicit SilentServer(size_t answers, const std::string& host = "127.0.0.1")
+      : server_({.host = host, .port = 0}, [this, answers](const std::shared_ptr<serve::Exchange>& exchange) {
+          const std::lock_guard lock(mutex_);
+          if (asked_.size() < answers) exchange->respond({.body = "{}"});
+          asked_.push_back(exchange);
+        }) {}
+
+  /// The "Host" of each request so far.
+  std::vector<std::string> hosts() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> hosts;
+    for (const auto& exchange : asked_) hosts.emplace_back(exchange->request().header("host"));
+    return hosts;
+  }
+  std::string port() const { return std::to_string(server_.port()); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<serve::Exchange>> asked_;
+  serve::HttpServer server_;  // ends first
+};
+
+TEST(BenchServeClient, ARequestThatTimesOutIsNotSentAgain) {
+  const TemporaryFolder folder;
+  write_file(folder / "texts", "one\ntwo\n");
+  const SilentServer server(1);
+  const CommandResult result = run_attune(
+      {"bench", "serve", folder / "texts", "--port", server.port(), "--path", "/translate", "--timeout", "4"});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(Json::parse(result.output).at("statuses"), (Json{{"200", 1}}));
+  EXPECT_EQ(Json::parse(result.output).at("failures").size(), 1u) << result.output;
+  EXPECT_EQ(server.hosts(), std::vector<std::string>(2, "127.0.0.1:" + server.port()));
+}
+
+TEST(BenchServeClient, TheHostOfAnAddressWithColonsHasBrackets) {
+  const TemporaryFolder folder;
+  write_file(folder / "texts", "one\n");
+  std::optional<SilentServer> server;
+  try {
+    server.emplace(1, "::1");
+  } catch (const ConfigError& error) {
+    GTEST_SKIP() << error.what();  // a machine without IPv6
+  }
+  const CommandResult result = run_attune(
+      {"bench", "serve", folder / "texts", "--host", "::1", "--port", server->port(), "--path", "/translate"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(server->hosts(), std::vector<std::string>{"[::1]:" + server->port()});
+}
+
+TEST(BenchServeClient, AnInterruptedLoadLeavesTheAnswersOfAnotherOne) {
+  const TemporaryFolder folder;
+  write_file(folder / "texts", "one\ntwo\n");
+  write_file(folder / "answers", "old\n");
+  const SilentServer server(1);
+  RunningCommand load(attune_command({"bench", "serve", folder / "texts", "--port", server.port(), "--path",
+                                      "/translate", "--answers", folder / "answers"}));
+  EXPECT_TRUE(becomes([&] { return server.hosts().size() == 2; }));
+  EXPECT_EQ(read_file(folder / "answers"), "old\n");
+  load.send(SIGTERM);
+  const CommandResult result = load.wait();
+  EXPECT_EQ(result.status, 128 + SIGTERM) << result.errors;
+  EXPECT_EQ(read_file(folder / "answers"), "old\n");
+  using Entries = std::filesystem::directory_iterator;
+  EXPECT_EQ(std::distance(Entries(folder.path()), Entries()), 2) << "no other file is left";
 }
 
 TEST(ServeCli, WhatCannotBeServedIsNamed) {

@@ -37,3 +37,10 @@ def test_an_ignored_ctrl_c_stays_ignored(hub: Path) -> None:
     translations, errors = process.communicate("the dog\n", timeout=60)
     assert process.returncode == 0, errors
     assert len(translations.splitlines()) == 1
+
+
+def test_words_need_not_be_utf_8(hub: Path) -> None:
+    program: list[str | bytes] = [sys.executable, "-c", PROGRAM.format("SIG_IGN"), "translate", str(hub / "marian")]
+    done = subprocess.run([*program, b"--file", b"\xff"], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == b"attune: cannot open \xff: No such file or directory\n"

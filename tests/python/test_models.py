@@ -194,6 +194,8 @@ def test_a_saved_model_writes_chats_as_the_loaded_one(hub: Path, tmp_path: Path)
     for name in ("with-file", "with-key"):
         shutil.copytree(hub / "gpt2", tmp_path / name)
     (tmp_path / "with-file" / "chat_template.jinja").write_text(template)
+    (tmp_path / "with-file" / "additional_chat_templates").mkdir()
+    (tmp_path / "with-file" / "additional_chat_templates" / "tool_use.jinja").write_text("{{ tools | length }} tools")
     settings = json.loads((tmp_path / "with-key" / "tokenizer_config.json").read_text())
     (tmp_path / "with-key" / "tokenizer_config.json").write_text(json.dumps(settings | {"chat_template": template}))
 
@@ -211,6 +213,8 @@ def test_a_saved_model_writes_chats_as_the_loaded_one(hub: Path, tmp_path: Path)
         for folder in (tmp_path, tmp_path / "saved", tmp_path / "quantized"):
             generator = attune.TextGenerator(folder / name)
             assert generator.apply_chat_template([{"role": "user", "content": "Hello"}]) == f"[user: Hello]{end}"
+            with_tools = generator.apply_chat_template([{"role": "user", "content": "Hello"}], tools=[])
+            assert with_tools == ("0 tools" if name == "with-file" else f"[user: Hello]{end}")
 
 
 def test_what_an_architecture_lacks_is_refused() -> None:

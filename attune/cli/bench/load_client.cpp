@@ -4,7 +4,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -15,11 +14,14 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <list>
 #include <optional>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/random.h"
+#include "attune/serve/http/host_addresses.h"
 
 namespace attune::cli {
 namespace {
@@ -35,6 +37,7 @@ using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kMostAnswerBytes = uint64_t{1} << 30;
+constexpr std::chrono::milliseconds kBetweenLooks{50};  // at whether the load is to end
 
 Clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -44,12 +47,19 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
+// Whether the server has closed the connection, as it may while it waits for a request.
+bool is_closed_by_server(const error_code& error) {
+  return error == http::error::end_of_stream || error == asio::error::connection_reset ||
+         error == asio::error::broken_pipe;
+}
+
 struct Connection {
   beast::tcp_stream stream;
+  asio::steady_timer arrival;  // of its next request
   beast::flat_buffer buffer = {};
   bool open = false;
 
-  explicit Connection(asio::io_context& io) : stream(io) {}
+  explicit Connection(asio::io_context& io) : stream(io), arrival(io) {}
 };
 
 using Parser = http::response_parser<http::string_body>;
@@ -57,7 +67,7 @@ using Parser = http::response_parser<http::string_body>;
 class Client {
  public:
   Client(const Load& load, const std::function<void(const LoadAnswer&)>& on_answer)
-      : load_(load), on_answer_(on_answer), random_(load.seed) {
+      : load_(load), on_answer_(on_answer), host_(serve::authority_of(load.host, load.port)), random_(load.seed) {
     error_code error;
     const asio::ip::address address = asio::ip::make_address(load.host, error);
     if (error) fail<ConfigError>("--host {}: is no address", load.host);
@@ -66,17 +76,41 @@ class Client {
   }
 
   double run() {
-    for (Connection& c : connections_) asio::co_spawn(io_, connect_first(c), asio::detached);
-    io_.run();
-    if (connect_error_) fail<Error>("{}:{}: {}", load_.host, load_.port, connect_error_->message());
-    io_.restart();
+    run_for_all(&Client::connect_first);
+    if (connect_error_) fail<Error>("{}: {}", host_, connect_error_->message());
     next_arrival_ = begin_ = end_ = Clock::now();
-    for (Connection& c : connections_) asio::co_spawn(io_, send_requests(c), asio::detached);
-    io_.run();
+    run_for_all(&Client::send_requests);
     return seconds_between(begin_, end_);
   }
 
  private:
+  // Runs `work` of each connection, to the end of all. Throws what one of them threw, or Interrupted; the others end at
+  // once then.
+  void run_for_all(awaitable<void> (Client::*work)(Connection&)) {
+    std::exception_ptr failure;
+    const auto on_end = [&](const std::exception_ptr& error) {
+      if (error == nullptr || failure != nullptr) return;
+      failure = error;
+      stop();
+    };
+    io_.restart();
+    for (Connection& c : connections_) asio::co_spawn(io_, (this->*work)(c), on_end);
+    while (!io_.stopped()) {
+      io_.run_for(kBetweenLooks);
+      if (load_.interrupt != nullptr && *load_.interrupt) stop();
+    }
+    if (failure) std::rethrow_exception(failure);
+    if (stopping_) throw Interrupted();
+  }
+
+  void stop() {
+    stopping_ = true;
+    for (Connection& c : connections_) {
+      c.arrival.cancel();
+      c.stream.close();
+    }
+  }
+
   awaitable<void> connect_first(Connection& c) {
     error_code error;
     co_await connect(c, error);
@@ -95,16 +129,16 @@ class Client {
 
   // The next request is that of the next arrival: who is free waits for it, who is late sends at once.
   awaitable<void> send_requests(Connection& c) {
-    asio::steady_timer timer(io_);
-    while (next_request_ < load_.requests) {
+    while (!stopping_ && next_request_ < load_.requests) {
       const int64_t request = next_request_++;
       Clock::time_point arrival = Clock::now();
       if (load_.rate > 0) {
         next_arrival_ += duration_of(-std::log1p(-random_.uniform()) / load_.rate);
         arrival = next_arrival_;
-        timer.expires_at(arrival);
+        c.arrival.expires_at(arrival);
         error_code ignored;
-        co_await timer.async_wait(redirect_error(use_awaitable, ignored));
+        co_await c.arrival.async_wait(redirect_error(use_awaitable, ignored));
+        if (stopping_) break;
       }
       co_await exchange(c, request, arrival);
     }
@@ -121,7 +155,8 @@ class Client {
       Parser parser;
       if (!error) co_await send(c, request, error);
       if (!error) co_await receive(c, parser, arrival, answer, error);
-      if (error && kept && !parser.got_some()) {  // the server had closed a connection without a request
+      if (stopping_) co_return;
+      if (kept && is_closed_by_server(error) && !parser.got_some()) {  // between two requests: this one is sent again
         c.open = false;
         continue;
       }
@@ -141,7 +176,7 @@ class Client {
 
   awaitable<void> send(Connection& c, int64_t request, error_code& error) {
     http::request<http::string_body> message(http::verb::post, load_.path, 11);
-    message.set(http::field::host, load_.host);
+    message.set(http::field::host, host_);
     message.set(http::field::content_type, "application/json");
     message.body() = load_.bodies[static_cast<size_t>(request) % load_.bodies.size()];
     message.prepare_payload();
@@ -163,6 +198,8 @@ class Client {
 
   const Load& load_;
   const std::function<void(const LoadAnswer&)>& on_answer_;
+  const std::string host_;  // with the port, as a URL has it
+  bool stopping_ = false;
   Random random_;
   tcp::endpoint server_;
   int64_t next_request_ = 0;

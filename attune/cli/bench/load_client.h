@@ -1,6 +1,7 @@
 #pragma once
 // A client that keeps connections to an HTTP server busy, with little work of its own.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,8 +20,9 @@ struct Load {
   /// Requests a second that arrive at random, the gaps exponentially distributed. 0: each connection sends its next
   /// request as soon as it has its answer.
   double rate = 0;
-  uint64_t seed = 1;  // of the arrivals
-  double timeout_seconds = 300;
+  uint64_t seed = 1;                             // of the arrivals
+  double timeout_seconds = 300;                  // of a request; it is not sent again
+  const std::atomic<bool>* interrupt = nullptr;  // once true, run_load() throws Interrupted
 };
 
 /// What became of a request. The texts are valid during the call that gets it.
@@ -35,7 +37,8 @@ struct LoadAnswer {
 
 /// Opens all connections, sends all requests and calls `on_answer` for each, in the order in which they end. Returns
 /// the seconds from the first request to the last answer. A kept connection that the server has closed between two
-/// requests is opened again. Throws ConfigError where the address is none, and Error where nobody listens there.
+/// requests is opened again. Throws ConfigError where the address is none, Error where nobody listens there, and what
+/// `on_answer` throws.
 double run_load(const Load& load, const std::function<void(const LoadAnswer&)>& on_answer);
 
 }  // namespace attune::cli

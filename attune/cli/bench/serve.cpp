@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
+#include <exception>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -164,6 +164,33 @@ struct Tally {
   }
 };
 
+/// A file of all answers. If it cannot be written, the load goes on, and finish() says so.
+class AnswerFile {
+ public:
+  /// "": there is none. Throws FileError where a file cannot be made.
+  explicit AnswerFile(const std::string& path) {
+    if (!path.empty()) output_.emplace(path);
+  }
+  void add(const LoadAnswer& answer) {
+    if (!output_) return;
+    try {
+      output_->line(show({{"request", answer.request}, {"status", answer.status}, {"body", answer.body}}));
+    } catch (const FileError&) {
+      unwritten_ = std::current_exception();
+      output_.reset();
+    }
+  }
+  /// Without it, a file that was there stays. Throws FileError.
+  void finish() {
+    if (unwritten_) std::rethrow_exception(unwritten_);
+    if (output_) output_->finish();
+  }
+
+ private:
+  std::optional<TextOutput> output_;
+  std::exception_ptr unwritten_;
+};
+
 int bench_serve(ServeBench& b) {
   check_within("--connections", b.load.connections, 1, 100000);
   check_within("--requests", b.load.requests, 0, INT64_MAX);
@@ -173,10 +200,10 @@ int bench_serve(ServeBench& b) {
   check_output(b.answers, {b.file});
   b.load.bodies = bodies(b);
   if (b.load.requests == 0) b.load.requests = static_cast<int64_t>(b.load.bodies.size());
-  std::ofstream answers;
+  AnswerFile answers(b.answers);
   if (!b.answers.empty()) {
-    answers.open(b.answers, std::ios::trunc);
-    if (!answers) fail<FileError>("{}: cannot be written", b.answers);
+    catch_stop_signals();
+    b.load.interrupt = &stop_requested();
   }
   std::optional<UsageLog> usage;
   if (b.process != 0) usage.emplace(b.process, b.load.requests);
@@ -184,8 +211,7 @@ int bench_serve(ServeBench& b) {
   const double own_begin = own_processor_seconds();
   const double seconds = run_load(b.load, [&](const LoadAnswer& answer) {
     tally.add(answer);
-    if (answers.is_open())
-      answers << show({{"request", answer.request}, {"status", answer.status}, {"body", answer.body}}) << "\n";
+    answers.add(answer);
     if (usage) usage->answered(tally.answered);
   });
   const double own = own_processor_seconds() - own_begin;
@@ -205,7 +231,7 @@ int bench_serve(ServeBench& b) {
                  {"client_processor_s", own}};
   if (usage) result["server"] = usage->result();
   std::cout << result.dump() << "\n";
-  if (answers.is_open() && !answers.flush()) fail<FileError>("cannot write {}: answers are missing in it", b.answers);
+  answers.finish();
   return 0;
 }
 
