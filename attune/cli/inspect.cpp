@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <map>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
@@ -13,6 +14,7 @@
 #include "attune/cli/text_output.h"
 #include "attune/hub/open_folder.h"
 #include "attune/io/parameter_file.h"
+#include "attune/models/build.h"
 #include "attune/models/presets.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/train/config.h"
@@ -22,7 +24,7 @@ namespace {
 
 struct InspectCommand {
   std::string what, preset;
-  bool json = false, layers = false;
+  bool json = false, layers = false, parameters = false;
   std::string attention, target, html;
 };
 
@@ -106,6 +108,33 @@ WeightFormat storage_of(const Inspected& inspected) {
                                                                          : WeightFormat::float32);
 }
 
+struct ListedParameter {
+  std::string name;
+  Shape shape;
+  std::string shared_with;  // the first name of the same numbers, or empty
+};
+
+std::vector<ListedParameter> list_parameters(const TransformerConfig& config) {
+  class Lister final : public Visitor {
+   public:
+    std::vector<ListedParameter> parameters;
+
+   protected:
+    void on_parameter(const std::string& path, Parameter& parameter) override {
+      if (!parameter.defined()) return;
+      const auto [first, is_new] = names_.try_emplace(address_of(parameter), path);
+      parameters.push_back({path, shape_of(parameter), is_new ? "" : first->second});
+    }
+
+   private:
+    std::map<const void*, std::string> names_;
+  };
+  const auto model = build_without_values(config);
+  Lister lister;
+  model->visit(lister);
+  return std::move(lister.parameters);
+}
+
 Json layer_json(const ParameterCounts::Layer& layer) {
   Json json = {{"total", layer.total()}, {"self_attention", layer.self_attention}};
   if (layer.cross_attention > 0) json["cross_attention"] = layer.cross_attention;
@@ -130,6 +159,14 @@ Json summary_json(const InspectCommand& command, const Inspected& inspected) {
                {"parameters", parameters},
                {"memory_bytes", {{"weights", inspected.weight_bytes}}}};
   if (!inspected.weight_format) json["memory_bytes"]["training"] = training_bytes(n.total(), inspected.moving_averages);
+  if (command.parameters) {
+    for (const ListedParameter& parameter : list_parameters(inspected.config)) {
+      Json& listed = json["parameters_by_name"].emplace_back();
+      listed = {{"name", parameter.name},
+                {"shape", std::vector<int64_t>(parameter.shape.begin(), parameter.shape.end())}};
+      if (!parameter.shared_with.empty()) listed["shared_with"] = parameter.shared_with;
+    }
+  }
   const CacheCost& cache = inspected.cache;
   if (cache.self == 0) return json;
   json["cache_bytes_per_token"] = {{"self_attention", cache.self}};
@@ -195,6 +232,15 @@ void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) 
     out.line(fmt::format("  {:<12}{:>52}{:>16}", "final norms", "", with_separators(n.final_norms)));
 }
 
+void write_names(TextOutput& out, const std::vector<ListedParameter>& parameters) {
+  size_t width = 0;
+  for (const ListedParameter& parameter : parameters) width = std::max(width, parameter.name.size());
+  out.line("Parameters by name");
+  for (const ListedParameter& parameter : parameters)
+    out.line(fmt::format("  {:<{}}  {:>16}{}", parameter.name, width, parameter.shape.text(),
+                         parameter.shared_with.empty() ? "" : "  is " + parameter.shared_with));
+}
+
 void write_cache(TextOutput& out, const TransformerConfig& config, const CacheCost& cache) {
   const auto row = [&](const char* name, int64_t bytes, const std::string& note) {
     out.line(fmt::format("  {:<20}{:>16}  {}", name, bytes_text(bytes), note));
@@ -243,6 +289,7 @@ int inspect(const InspectCommand& command) {
     if (!is_folder(command.what)) fail<ConfigError>("--attention needs a model's folder, {} is none", command.what);
     if (command.json) fail<ConfigError>("--json: --attention writes an HTML page alone");
     if (command.layers) fail<ConfigError>("--layers: --attention writes an HTML page alone");
+    if (command.parameters) fail<ConfigError>("--parameters: --attention writes an HTML page alone");
     const AttentionRequest request{
         .folder = command.what, .text = command.attention, .target = command.target, .text_name = "--attention"};
     const std::string file = command.html.empty() ? "attention.html" : command.html;
@@ -259,6 +306,7 @@ int inspect(const InspectCommand& command) {
     } else {
       write_architecture(out, inspected.config);
       write_parameters(out, inspected, command.layers);
+      if (command.parameters) write_names(out, list_parameters(inspected.config));
       write_costs(out, inspected);
     }
   }
@@ -274,6 +322,7 @@ void add_inspect(CLI::App& app) {
       add_command(app, "inspect", "Show what a model consists of and costs, and draw its attention weights",
                   "  attune inspect runs/demo/model\n"
                   "  attune inspect examples/demo.toml --layers\n"
+                  "  attune inspect runs/demo/model --parameters\n"
                   "  attune inspect runs/demo/model --json\n"
                   "  attune inspect --preset gpt2-124m\n"
                   "  attune inspect runs/demo/model --attention \"The old dog sleeps.\" --html attention.html",
@@ -282,6 +331,8 @@ void add_inspect(CLI::App& app) {
   command->add_option("--preset", c->preset,
                       "A configuration of the literature in place of a model: " + preset_names());
   command->add_flag("--layers", c->layers, "Parameters of every layer");
+  command->add_flag("--parameters", c->parameters,
+                    "Name and shape of every parameter, for train.freeze and lora.targets");
   command->add_flag("--json", c->json, "For programs; sizes in bytes");
   command->add_option("--attention", c->attention,
                       "Draw the attention weights for this text, the source of a translation");

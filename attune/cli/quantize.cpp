@@ -58,7 +58,7 @@ void add_quantize(CLI::App& app) {
       "  attune quantize runs/demo/model --out runs/demo/int4 --type int4\n"
       "  attune quantize runs/demo/model --out runs/demo/panels --type float32\n"
       "  attune translate runs/demo/int8 \"The old dog sleeps.\"\n"
-      "translate, generate, classify, evaluate and inspect take the new folder as any other; training needs "
+      "translate, generate, classify, embed, evaluate and inspect take the new folder as any other; training needs "
       "the old one.\n"
       "  bfloat16  half the size, each number rounded to 8 bits of precision\n"
       "  int8      a quarter of the size, nearly the same translations\n"

@@ -320,9 +320,10 @@ bool is_adapter_folder(const std::filesystem::path& folder) {
 std::filesystem::path adapter_base(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kAdapterConfigFile;
   const HubConfig config(read_json_file(path), path.string());
-  const std::filesystem::path base = folder / config.text("base_model_name_or_path");
-  if (!is_there(base / kConfigFile)) config.refuse("base_model_name_or_path", "is no folder of a model here");
-  return base.lexically_normal();
+  const std::filesystem::path named = config.text("base_model_name_or_path");
+  for (const std::filesystem::path& base : {folder / named, named})  // PEFT writes what its user said
+    if (!named.empty() && is_there(base / kConfigFile)) return base.lexically_normal();
+  config.refuse("base_model_name_or_path", "is no folder of a model here");
 }
 
 std::optional<ChatTemplate> open_chat_template(const std::filesystem::path& folder) {

@@ -36,8 +36,9 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
 /// Whether the folder holds an adapter and no model.
 bool is_adapter_folder(const std::filesystem::path& folder);
 
-/// The folder of the model that an adapter is for: "base_model_name_or_path", beside the adapter where it is relative.
-/// Throws FileError and ConfigError, also where there is no such folder.
+/// The folder of the model that an adapter is for: "base_model_name_or_path". A relative path begins at the adapter's
+/// folder or, if there is no such model, at the current directory. Throws FileError and ConfigError, also where there
+/// is no such folder.
 std::filesystem::path adapter_base(const std::filesystem::path& folder);
 
 /// The chat template of a folder; of an adapter's folder that has none, that of its model. Throws as

@@ -312,6 +312,24 @@ TEST(AdapterFolderTemplate, IsThatOfTheModelWhereTheAdapterHasNone) {
   EXPECT_EQ(open_chat_template(folder / "adapter")->render({{"user", "a"}}), "of the adapter");
 }
 
+TEST(AdapterFolderBase, IsFoundFromTheAdapterOrFromTheCurrentDirectory) {
+  const TemporaryFolder temporary;
+  const std::filesystem::path folder = std::filesystem::canonical(temporary.path());
+  for (const char* name : {"base", "adapter"}) std::filesystem::create_directory(folder / name);
+  write_file(folder / "base" / "config.json", "{}");
+  const auto named = [&](const std::filesystem::path& base) {
+    write_file(folder / "adapter" / "adapter_config.json", Json{{"base_model_name_or_path", base.string()}}.dump());
+  };
+  for (const auto& base :
+       {std::filesystem::path("../base"), folder / "base", std::filesystem::relative(folder / "base")}) {
+    named(base);
+    EXPECT_TRUE(std::filesystem::equivalent(adapter_base(folder / "adapter"), folder / "base")) << base;
+  }
+  named("base");
+  EXPECT_THAT(message_of<ConfigError>([&] { adapter_base(folder / "adapter"); }),
+              HasSubstr("base_model_name_or_path = \"base\": is no folder of a model here"));
+}
+
 TEST(AdapterFolderErrors, SayWhatDoesNotFit) {
   const TemporaryFolder temporary;
   const Fixture fixture("starcoder2");

@@ -244,9 +244,16 @@ TEST(Export, AFolderOfAttuneHasItsTokenizerAndItsSettings) {
   save_model_folder(folder / "own", dynamic_cast<DecoderLm&>(*model), tokenizer,
                     {.top_k = 7, .slide = true, .suppressed_phrases = {{4, 5}, {3}, {6}}}, TextUnit::line);
   write_file(folder / "own" / "chat_template.jinja", "{{ bos_token }}chat");
+  const std::string with_tools = "additional_chat_templates/tool_use.jinja";
+  fs::create_directory((folder / "own" / with_tools).parent_path());
+  write_file(folder / "own" / with_tools, "tools");
   const ExportedModel done = export_model_folder(folder / "own", folder / "out");
   EXPECT_EQ(done.left_out, (std::vector<std::string>{"generation: slide has no equivalent"}));
-  EXPECT_EQ(read_file(folder / "out" / "chat_template.jinja"), "{{ bos_token }}chat");
+  export_model_folder(folder / "out", folder / "copy");  // of a folder of the hub
+  for (const char* name : {"out", "copy"}) {
+    EXPECT_EQ(read_file(folder / name / "chat_template.jinja"), "{{ bos_token }}chat") << name;
+    EXPECT_EQ(read_file(folder / name / with_tools), "tools") << name;
+  }
   const LanguageModelFolder read = open_language_model_folder(folder / "out");
   EXPECT_EQ(read.tokenizer->encode_for_model("a cat").ids, (std::vector<int32_t>{2, 4, 6}));
   EXPECT_EQ(read.sampling.top_k, 7);

@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "attune/base/file.h"
+#include "attune/data/masking.h"
 #include "attune/data/text_stream.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
+#include "attune/inference/export.h"
+#include "attune/inference/languages.h"
+#include "attune/inference/quantize.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 #include "tests/hub/changed_folder.h"
@@ -164,6 +168,46 @@ TEST(HubSpecialTokens, AStreamBeginsWithThoseInFrontOfATextAndHasNoOthers) {
                 load_text({folder.path() / "nothing"}, *tokenizer, {.tokenizer_frames_texts = true});
               }),
               HasSubstr("there is no text"));
+}
+
+// As bert-base-uncased: no file names a special token, and none the class. A copy has no model_type of the hub.
+TEST(HubSpecialTokens, AFolderThatNamesNoneHasThoseOfItsClassAndSoHaveCopies) {
+  const ChangedFolder bert("bert-classifier");
+  std::filesystem::copy_file(source_dir() / "tests/hub/models/bert-classifier/tokenizer.json",
+                             bert.folder / "tokenizer.json");
+  write_file(bert.folder / "tokenizer_config.json", R"({"do_lower_case": true, "model_max_length": 512})");
+  bert.open();
+  const TemporaryFolder copies;
+  quantize_model_folder(bert.folder.path(), copies / "small", WeightFormat::float32);
+  export_model_folder(bert.folder.path(), copies / "same", {});
+  export_model_folder(bert.folder.path(), copies / "anew", {.family = "bert"});
+  for (const std::filesystem::path& folder : {bert.folder.path(), copies / "small", copies / "same", copies / "anew"}) {
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder);
+    const SpecialIds& ids = tokenizer->special_ids();
+    EXPECT_THAT((Tokens{ids.pad, ids.unk, ids.cls, ids.sep, ids.mask, ids.bos, ids.eos}),
+                ElementsAre(0, 1, 2, 3, 4, -1, -1))
+        << folder;
+    EXPECT_EQ(MaskingOptions::for_tokenizer(*tokenizer).mask_id, 4) << folder;
+  }
+}
+
+// The class goes before the order of the file's template, which has the language at the end.
+TEST(HubSpecialTokens, ASourceLanguageIsWhereTheClassHasIt) {
+  const TemporaryFolder folder;
+  write_tokenizer(folder.path(), 5, 5);
+  Json tokenizer = read_json_file(folder / "tokenizer.json");
+  const Json languages = {special_token("eng_Latn", 5), special_token("deu_Latn", 6)};
+  for (const Json& language : languages) tokenizer["added_tokens"].push_back(language);
+  tokenizer["added_tokens"].erase(3);  // <extra>
+  write_json_file(folder / "tokenizer.json", tokenizer);
+  const auto framed = [&](const Json& config, const char* language) {
+    write_json_file(folder / "tokenizer_config.json", config);
+    const std::unique_ptr<Tokenizer> nllb = load_tokenizer(folder.path());
+    return framed_source(*nllb, "w3 w4", language_token(*nllb, "source_language", language), nllb->eos_id());
+  };
+  EXPECT_THAT(framed({{"tokenizer_class", "NllbTokenizer"}}, "deu_Latn"), ElementsAre(6, 3, 4, 2));
+  EXPECT_THAT(framed({{"tokenizer_class", "NllbTokenizer"}, {"legacy_behaviour", true}}, "deu_Latn"),
+              ElementsAre(3, 4, 2, 6));
 }
 
 }  // namespace

@@ -250,6 +250,40 @@ TEST_F(CliTest, InspectCountsWhatTheModelHas) {
   EXPECT_THAT(text, HasSubstr("encoder 1"));
 }
 
+TEST_F(CliTest, InspectListsParametersByTheNamesThatPatternsMean) {
+  const std::string config =
+      file("names.toml", {"[model]", "d_model = 32", "heads = 4", "layers = 2", "source_vocab = 9", "target_vocab = 9",
+                          "share_embeddings = true", "share_projection = true", "[data]", "train_source = \"a\"",
+                          "train_target = \"b\""});
+  const Json names = Json::parse(output_of({"inspect", config, "--parameters", "--json"})).at("parameters_by_name");
+  TransformerConfig expected;
+  expected.d_model = 32;
+  expected.heads = 4;
+  expected.layers = 2;
+  expected.source_vocab = expected.target_vocab = 9;
+  expected.share_embeddings = expected.share_projection = true;
+  const auto model = build_transformer(expected);
+  std::map<std::string, std::vector<int64_t>> listed;
+  std::vector<std::string> sharing;
+  for (const Json& parameter : names) {
+    if (parameter.contains("shared_with")) {
+      sharing.push_back(parameter.at("name"));
+      EXPECT_EQ(parameter.at("shared_with"), "source_embedding.weight");
+    } else {
+      listed[parameter.at("name")] = parameter.at("shape").get<std::vector<int64_t>>();
+    }
+  }
+  std::map<std::string, std::vector<int64_t>> named;
+  for (const NamedParameter& p : named_parameters(*model))
+    named[p.name] = {p.tensor->shape().begin(), p.tensor->shape().end()};
+  EXPECT_EQ(listed, named);
+  EXPECT_THAT(sharing, ElementsAre("target_embedding.weight", "projection.weight"));
+  const std::string text = output_of({"inspect", config, "--parameters"});
+  EXPECT_THAT(text, HasSubstr("[9, 32]  is source_embedding.weight"));
+  EXPECT_THAT(refusal(run_attune({"inspect", model_, "--parameters", "--attention", "A dog."})),
+              HasSubstr("--parameters: --attention writes an HTML page alone"));
+}
+
 TEST_F(CliTest, InspectReadsARunConfiguration) {
   const std::string config =
       file("run.toml", {"[model]", "d_model = 64", "layers = 3", "share_embeddings = true", "share_projection = true",

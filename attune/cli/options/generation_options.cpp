@@ -31,7 +31,10 @@ void GenerationOptions::add_to(CLI::App& command) {
                      "Above 1: tokens that occurred are less likely [the model's]");
   command.add_option("--source-lang", source_language, "Language of the input, of models of many: deu_Latn, de_DE, de");
   command.add_option("--target-lang", target_language, "Language of the translations, likewise");
-  command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
+  command
+      .add_option("--batch-size", batch_sentences,
+                  "Sentences translated at once, of each thread; from 2 to 15: of all threads together")
+      ->capture_default_str();
   add_device(command, device);
   add_precision(command, precision);
   add_threads(command, threads);
