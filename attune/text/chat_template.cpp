@@ -1,9 +1,11 @@
 #include "attune/text/chat_template.h"
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
@@ -18,17 +20,85 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxTemplate = size_t{1} << 20;
 
-// One template, or a list of {"name": ..., "template": ...}.
-std::optional<std::string> template_of(const nlohmann::json& config, const std::string& where) {
+// A template's text, and where it is, for messages.
+struct Source {
+  std::string text, where;
+};
+// The templates of a folder: for all conversations, and for those with tools.
+struct Sources {
+  std::optional<Source> main, with_tools;
+};
+
+// One template, or a list of {"name": ..., "template": ...}, of two with one name the last.
+Sources sources_of_config(const nlohmann::json& config, const std::string& file) {
+  const std::string where = file + ": chat_template";
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return {};
-  if (found->is_string()) return found->get<std::string>();
+  if (found->is_string()) return {.main = Source{found->get<std::string>(), where}, .with_tools = {}};
+  Sources sources;
   if (found->is_array())
-    for (const nlohmann::json& one : *found)
-      if (one.is_object() && one.value("name", nlohmann::json()) == "default" && one.contains("template") &&
-          one["template"].is_string())
-        return one["template"].get<std::string>();
-  fail<ConfigError>("{}: chat_template needs a text, or a list with a template called \"default\"", where);
+    for (const nlohmann::json& one : *found) {
+      if (!one.is_object() || !one.contains("template") || !one["template"].is_string()) continue;
+      const nlohmann::json name = one.value("name", nlohmann::json());
+      if (name == "default") sources.main = Source{one["template"].get<std::string>(), where};
+      if (name == "tool_use") sources.with_tools = Source{one["template"].get<std::string>(), where + " \"tool_use\""};
+    }
+  if (!sources.main) fail<ConfigError>("{} needs a text, or a list with a template called \"default\"", where);
+  return sources;
+}
+
+// Where there are files, what tokenizer_config.json has is not read.
+Sources sources_of(const fs::path& folder, const nlohmann::json& config) {
+  const fs::path main = folder / huggingface::kChatTemplate, with_tools = folder / huggingface::kToolTemplate;
+  const auto read = [](const fs::path& file) -> std::optional<Source> {
+    if (!is_there(file)) return {};
+    return Source{read_file(file, kMaxTemplate), file.string()};
+  };
+  Sources sources{.main = read(main), .with_tools = read(with_tools)};
+  if (sources.with_tools && !sources.main)
+    fail<ConfigError>("{}: needs {} too, for conversations without tools", with_tools.string(), main.string());
+  if (sources.main) return sources;
+  return sources_of_config(config, (folder / "tokenizer_config.json").string());
+}
+
+struct ReadTemplate {
+  std::string where;
+  jinja::Block block;
+  std::string refusal = {};  // why there is no block
+};
+
+ReadTemplate read_template(std::string_view source, std::string where) {
+  if (source.size() > kMaxTemplate)
+    fail<ConfigError>("{}: the template has {} bytes, at most {} are accepted", where, source.size(), kMaxTemplate);
+  jinja::Block block = jinja::parse(source, where);
+  return {.where = std::move(where), .block = std::move(block)};
+}
+
+// Throws DataError for an integer beyond 64 bits with a sign, which parse_json() rounds. `json` is valid.
+void refuse_large_integers(std::string_view json, std::string_view where) {
+  for (size_t at = 0; at < json.size(); ++at) {
+    if (json[at] == '"') {
+      for (++at; json[at] != '"'; ++at)
+        if (json[at] == '\\') ++at;
+      continue;
+    }
+    if (json[at] != '-' && (json[at] < '0' || json[at] > '9')) continue;
+    const size_t end = std::min(json.find_first_not_of("+-.0123456789Ee", at), json.size());
+    const std::string_view number = json.substr(at, end - at);
+    int64_t value = 0;
+    if (number.find_first_of(".Ee") == std::string_view::npos &&
+        std::from_chars(number.data(), number.data() + number.size(), value).ec != std::errc())
+      fail<DataError>("{}: the integer {} is beyond 64 bits with a sign", where, cut_text(number, 40));
+    at = end - 1;
+  }
+}
+
+// transformers leaves out the keys of a message that are null.
+Json without_nulls(Json& message) {
+  Json::object_t kept;
+  for (auto& [key, value] : message.get_ref<Json::object_t&>())
+    if (!value.is_null()) kept.emplace_back(key, std::move(value));
+  return kept;
 }
 
 // What a model thought has several names; transformers gives it under those that templates read.
@@ -48,23 +118,16 @@ void add_reasoning(Json& message) {
 }  // namespace
 
 struct ChatTemplate::Parsed {
-  std::string where;
-  jinja::Block block;
+  ReadTemplate main;
+  std::optional<ReadTemplate> with_tools;
   std::map<std::string, std::string> tokens;
 };
 
-ChatTemplate::ChatTemplate(std::string_view source, std::string where, std::map<std::string, std::string> tokens) {
-  if (source.size() > kMaxTemplate)
-    fail<ConfigError>("{}: the template has {} bytes, at most {} are accepted", where, source.size(), kMaxTemplate);
-  auto parsed = std::make_shared<Parsed>();
-  parsed->block = jinja::parse(source, where);
-  parsed->where = std::move(where);
-  parsed->tokens = std::move(tokens);
-  parsed_ = std::move(parsed);
-}
+ChatTemplate::ChatTemplate(std::string_view source, std::string where, std::map<std::string, std::string> tokens)
+    : parsed_(std::make_shared<const Parsed>(
+          Parsed{.main = read_template(source, std::move(where)), .with_tools = {}, .tokens = std::move(tokens)})) {}
 
 std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs::path& base) {
-  const fs::path own = folder / "chat_template.jinja";
   const huggingface::TokenizerConfig config = huggingface::read_tokenizer_config(folder);
   const huggingface::SpecialNames of_base =
       base.empty() ? huggingface::SpecialNames{} : huggingface::read_tokenizer_config(base).names;
@@ -72,16 +135,21 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs:
   for (const huggingface::SpecialToken& token : huggingface::kSpecialTokens)
     for (const huggingface::SpecialNames* names : {&of_base, &config.names})
       if (const std::string& text = names->*token.name; !text.empty()) tokens[token.field] = text;
-  if (is_there(own)) return ChatTemplate(read_file(own, kMaxTemplate), own.string(), std::move(tokens));
-  const std::string config_file = (folder / "tokenizer_config.json").string();
-  const std::optional<std::string> source = template_of(config.values, config_file);
-  if (!source) return {};
-  return ChatTemplate(*source, config_file + ": chat_template", std::move(tokens));
+  const Sources sources = sources_of(folder, config.values);
+  if (!sources.main) return {};
+  Parsed parsed{
+      .main = read_template(sources.main->text, sources.main->where), .with_tools = {}, .tokens = std::move(tokens)};
+  if (const auto& source = sources.with_tools) try {
+      parsed.with_tools = read_template(source->text, source->where);
+    } catch (const ConfigError& error) {  // conversations without tools do not need it
+      parsed.with_tools = ReadTemplate{.where = source->where, .block = {}, .refusal = error.what()};
+    }
+  return ChatTemplate(std::make_shared<const Parsed>(std::move(parsed)));
 }
 
 void copy_chat_template(const fs::path& from, const fs::path& to) {
-  for (const fs::path& file : huggingface::read_tokenizer_config(from).files)
-    write_file(to / file.filename(), read_file(file, kMaxTokenizerBytes));
+  for (const auto& [name, bytes] : huggingface::read_tokenizer_config(from).read_files())
+    huggingface::write_settings_file(to, name, bytes);
 }
 
 std::string ChatTemplate::render(const std::vector<ChatMessage>& messages, const ChatTemplateOptions& options) const {
@@ -93,13 +161,19 @@ std::string ChatTemplate::render(const std::vector<ChatMessage>& messages, const
 std::string ChatTemplate::render_json(std::string_view messages, std::string_view variables,
                                       const ChatTemplateOptions& options) const {
   Json list = parse_json<DataError>(messages, "messages");
+  refuse_large_integers(messages, "messages");
   if (!list.is_array()) fail<DataError>("messages: needs a list of messages, found {}", list.type_name());
   for (Json& message : list) {
     if (!message.is_object()) fail<DataError>("messages: needs objects in the list, found {}", message.type_name());
+    message = without_nulls(message);
     add_reasoning(message);
   }
   const Json more = parse_json<DataError>(variables, "variables");
+  refuse_large_integers(variables, "variables");
   if (!more.is_object()) fail<DataError>("variables: needs an object, found {}", more.type_name());
+  const bool has_tools = more.contains("tools") && !more["tools"].is_null();
+  const ReadTemplate& chosen = has_tools && parsed_->with_tools ? *parsed_->with_tools : parsed_->main;
+  if (!chosen.refusal.empty()) fail<DataError>("{}", chosen.refusal);
 
   std::map<std::string, jinja::Value> names = {{"tools", jinja::Value()}, {"documents", jinja::Value()}};
   for (const auto& [name, text] : parsed_->tokens) names.insert_or_assign(name, jinja::Value(text));
@@ -107,7 +181,7 @@ std::string ChatTemplate::render_json(std::string_view messages, std::string_vie
   names.insert_or_assign("messages", jinja::Value::from_json(list));
   names.insert_or_assign("add_generation_prompt", jinja::Value(options.add_generation_prompt));
   const int64_t now = options.now != 0 ? options.now : static_cast<int64_t>(std::time(nullptr));
-  return jinja::render(parsed_->block, parsed_->where, std::move(names), now);
+  return jinja::render(chosen.block, chosen.where, std::move(names), now);
 }
 
 }  // namespace attune

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace [[gnu::visibility("default")]] attune {
@@ -33,20 +34,24 @@ class ChatTemplate {
   ChatTemplate(std::string_view source, std::string where, std::map<std::string, std::string> tokens = {});
 
   /// The template of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json, of several the
-  /// one that is called "default". Nothing where the folder has none. Special tokens that the folder does not name are
-  /// those of `base`, for a folder with an adapter. Throws FileError and ConfigError.
+  /// one that is called "default". Conversations with tools have that of additional_chat_templates/tool_use.jinja, or
+  /// the one of several that is called "tool_use", where there is one; where it cannot be read, they are refused.
+  /// Nothing where the folder has none. Special tokens that the folder does not name are those of `base`, for a folder
+  /// with an adapter. Throws FileError and ConfigError.
   static std::optional<ChatTemplate> load(const std::filesystem::path& folder, const std::filesystem::path& base = {});
 
   /// Throws DataError "WHERE:LINE: ..." for what the template refuses (roles that do not alternate) or cannot compute.
   std::string render(const std::vector<ChatMessage>& messages, const ChatTemplateOptions& options = {}) const;
-  /// The same for messages as JSON: a list of objects, with the keys that the template uses; `variables` is an object
-  /// with more that the template can use: "tools", "documents", "enable_thinking". Throws DataError too for what is no
-  /// such list.
+  /// The same for messages as JSON: a list of objects, with the keys that the template uses; a key of a message whose
+  /// value is null is left out. `variables` is an object with more that the template can use: "tools", "documents",
+  /// "enable_thinking"; with tools, an empty list too, the template for tools writes. Throws DataError too for what is
+  /// no such list, and for integers beyond 64 bits with a sign.
   std::string render_json(std::string_view messages, std::string_view variables = "{}",
                           const ChatTemplateOptions& options = {}) const;
 
  private:
   struct Parsed;
+  explicit ChatTemplate(std::shared_ptr<const Parsed> parsed) : parsed_(std::move(parsed)) {}
   std::shared_ptr<const Parsed> parsed_;
 };
 

@@ -13,7 +13,7 @@
 namespace [[gnu::visibility("default")]] attune {
 
 /// The ids of special tokens, inside the vocabulary. Attune's own tokenizers have the first four; one from Hugging
-/// Face's hub has -1 for those that its folder does not name.
+/// Face's hub has -1 for those that neither its folder nor its class in transformers names.
 struct SpecialIds {
   int32_t pad = 0, unk = 1, bos = 2, eos = 3;
   int32_t mask = -1, cls = -1, sep = -1;

@@ -32,6 +32,7 @@ constexpr std::array kFilesBeside = {"tokenizer_config.json",
                                      "special_tokens_map.json",
                                      "added_tokens.json",
                                      "chat_template.jinja",
+                                     "additional_chat_templates/tool_use.jinja",
                                      "merges.txt",
                                      "source.spm",
                                      "target.spm"};

@@ -86,7 +86,10 @@ TEST(ChatTemplate, IsFoundInAFolder) {
              "chat_template": "{{ bos_token }}{{ eos_token }}{{ unk_token is defined }}"})");
   EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s></s>False");
   write_file(folder / "special_tokens_map.json", R"({"unk_token": "<unk>", "eos_token": "</other>"})");
-  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s></s>True");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s></s>False") << "with added_tokens_decoder";
+  config(R"({"bos_token": "<s>", "eos_token": "</s>",
+             "chat_template": "{{ bos_token }}{{ eos_token }}{{ unk_token is defined }}"})");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s></other>True");
   config(R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]})");
   EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "d");
   write_file(folder / "chat_template.jinja", "own\n");
@@ -103,6 +106,144 @@ TEST(ChatTemplate, IsFoundInAFolder) {
               HasSubstr("tokenizer_config.json: JSON has key \"chat_template\" twice"));
   config("{");
   EXPECT_THAT(message_of<FileError>([&] { ChatTemplate::load(folder.path()); }), HasSubstr("not valid JSON"));
+}
+
+// As transformers 5.24 has it.
+TEST(ChatTemplate, KeysOfAMessageThatAreNullAreMissing) {
+  EXPECT_EQ(rendered("{% for m in messages %}"
+                     "[{{ m.content }}|{{ 'tool_calls' in m }}|{{ m.content is none }}|{{ m.x }}]{% endfor %}",
+                     R"([{"role": "user", "content": "hi"},
+                         {"role": "assistant", "content": null,
+                          "tool_calls": [{"function": {"name": "f", "arguments": {"x": null}}}]},
+                         {"role": "assistant", "content": "x", "tool_calls": null, "x": {"y": null}}])"),
+            "[hi|False|False|][|True|False|][x|False|False|{'y': None}]");
+  EXPECT_EQ(rendered("{{ messages[0] | tojson }}", R"([{"role": "assistant", "thinking": null, "reasoning": "R",
+                                                        "content": null, "reasoning_content": null}])"),
+            R"({"thinking": "R", "role": "assistant", "reasoning": "R", "reasoning_content": "R"})");
+  EXPECT_EQ(rendered("{{ messages | tojson }}", R"([{"role": null}])"), "[{}]");
+}
+
+// What the template of a folder writes without tools, with tools that are null, with none and with one.
+void expect_with_tools(const std::filesystem::path& folder, const std::vector<std::string>& expected) {
+  const std::optional<ChatTemplate> chat = ChatTemplate::load(folder);
+  ASSERT_TRUE(chat);
+  std::vector<std::string> found;
+  for (const char* variables : {"{}", R"({"tools": null})", R"({"tools": []})", R"({"tools": [{}]})"})
+    found.push_back(chat->render_json("[]", variables));
+  EXPECT_EQ(found, expected);
+}
+
+// As transformers 5.24 has it.
+TEST(ChatTemplate, ConversationsWithToolsHaveATemplateOfTheirOwn) {
+  const TemporaryFolder folder(memory_folder()), copy(memory_folder());
+  const auto config = [&](const std::string& text) { write_file(folder / "tokenizer_config.json", text); };
+  config(R"({"chat_template": [{"name": "default", "template": "D"}, {"name": "rag", "template": "R"},
+                               {"name": "tool_use", "template": "T{{ tools|length }}"}]})");
+  expect_with_tools(folder.path(), {"D", "D", "T0", "T1"});
+  copy_chat_template(folder.path(), copy.path());
+  expect_with_tools(copy.path(), {"D", "D", "T0", "T1"});
+  config(R"({"chat_template": [{"name": "default", "template": "D"}, {"name": "default", "template": "E"}]})");
+  expect_with_tools(folder.path(), {"E", "E", "E", "E"});
+
+  config(R"({"chat_template": [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "C"}]})");
+  write_file(folder / "chat_template.jinja", "own\n");
+  expect_with_tools(folder.path(), {"own", "own", "own", "own"});
+  std::filesystem::create_directory(folder / "additional_chat_templates");
+  write_file(folder / "additional_chat_templates" / "tool_use.jinja", "U{{ tools|length }}\n");
+  write_file(folder / "additional_chat_templates" / "rag.jinja", "R");
+  expect_with_tools(folder.path(), {"own", "own", "U0", "U1"});
+  copy_chat_template(folder.path(), copy.path());
+  expect_with_tools(copy.path(), {"own", "own", "U0", "U1"});
+}
+
+TEST(ChatTemplate, ATemplateForToolsThatCannotBeReadTakesNothingFromOthers) {
+  const TemporaryFolder folder(memory_folder());
+  const auto config = [&](const std::string& text) {
+    write_file(folder / "tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "D"},
+        {"name": "tool_use", "template": )" + Json(text).dump() +
+                                                     "}]}");
+  };
+  const auto with_tools = [&] {
+    const ChatTemplate chat = *ChatTemplate::load(folder.path());
+    EXPECT_EQ(chat.render({}), "D");
+    return message_of<DataError>([&] { chat.render_json("[]", R"({"tools": []})"); });
+  };
+  config("\n{% include 'x' %}");
+  EXPECT_THAT(with_tools(), HasSubstr("tokenizer_config.json: chat_template \"tool_use\":2: tag \"include\""));
+  config(std::string((1 << 20) + 1, 'x'));
+  EXPECT_THAT(with_tools(), HasSubstr("at most 1048576 are accepted"));
+  config("{{ raise_exception('no') }}");
+  EXPECT_THAT(with_tools(), HasSubstr("chat_template \"tool_use\":1: the template refuses this: no"));
+
+  std::filesystem::create_directory(folder / "additional_chat_templates");
+  const std::filesystem::path file = folder / "additional_chat_templates" / "tool_use.jinja";
+  write_file(file, "{% include 'x' %}");
+  EXPECT_THAT(message_of<ConfigError>([&] { ChatTemplate::load(folder.path()); }),
+              HasSubstr("chat_template.jinja too, for conversations without tools"));
+  write_file(folder / "chat_template.jinja", "D");
+  EXPECT_THAT(with_tools(), HasSubstr("tool_use.jinja:1: tag \"include\""));
+  write_file(file, std::string((1 << 20) + 1, 'x'));
+  EXPECT_THAT(message_of<FileError>([&] { ChatTemplate::load(folder.path()); }),
+              HasSubstr("at most 1048576 are accepted"));
+}
+
+// As Jinja 3.1 in the sandbox of transformers 5.24 has it; there a method is written with its address.
+TEST(ChatTemplate, AnAttributeOfADictIsItsMethodBeforeItsKey) {
+  EXPECT_EQ(rendered("{% set d={'items':[1]} %}{{ d.items is defined }} {{ {}.items is defined }} {{ d['items'] }}"),
+            "True True [1]");
+  EXPECT_EQ(rendered("{% for n in ['get','items','keys','values','copy','fromkeys','pop','update','setdefault',"
+                     "'popitem','clear'] %}{{ {}[n] is defined }} {% endfor %}"),
+            "True True True True True True False False False False False ");
+  EXPECT_EQ(rendered("{% set d={'pop':1,'update':2,'copy':3,'clear':4} %}[{{ d.pop }}|{{ d.pop is defined }}|"
+                     "{{ d['pop'] }}|{{ d.copy is callable }}|{{ d.update is defined }}|{{ d.clear|default('x') }}]"),
+            "[|False|1|True|False|x]");
+  EXPECT_EQ(
+      rendered("{% set d={'items':{'type':'a'}} %}{{ d.items.type }}|{{ d['items'].type }}|{{ d.items['type'] }}"),
+      "|a|");
+  EXPECT_EQ(rendered("{{ [{'items':1},{'items':2}]|map(attribute='items')|list }}"
+                     "{{ [{'a':{'items':2}}]|map(attribute='a.items')|list }}"
+                     "{{ [{'items':1},{},{'items':none}]|selectattr('items')|list|length }}"
+                     "{{ [{'items':1},{},{'items':none}]|selectattr('items','defined')|list|length }}"
+                     "{{ [{'pop':1},{}]|selectattr('pop','defined')|list|length }}"),
+            "[1, 2][2]231");
+  EXPECT_EQ(
+      rendered("{% set f={'a':1}.get %}{{ f('a') }}{{ f('b', 2) }} {{ f is callable }} {{ f is string }} "
+               "{{ f is iterable }} {{ f is mapping }}{% set i={'a':1}.items %}{% for k, v in i() %} {{ k }}{{ v }}"
+               "{% endfor %} {{ {'a':1}['get']('a') }} {{ {'get':1}.get('get') }} {{ {'a':1}.keys()|list }}"),
+      "12 True False False False a1 1 1 ['a']");
+  EXPECT_EQ(rendered("{% set d={'a':1} %}{{ d.get == d.get }} {{ d.get == d.items }} {{ d.get == {'a':1}.get }} "
+                     "{{ d.items == 1 }} {{ d.items in [1] }}"),
+            "True False False False False");
+  EXPECT_THAT(failure("{{ {'a': 1}.items }}"), HasSubstr("t:1: items is a method of a dict, which cannot be written"));
+  EXPECT_THAT(failure("{{ [{}.get] }}"), HasSubstr("['get'] is the value of its key \"get\""));
+  EXPECT_THAT(failure("{{ {}.items ~ 'a' }}"), HasSubstr("items is a method"));
+  EXPECT_THAT(failure("{{ {}.items | tojson }}"), HasSubstr("a value of type method is no JSON"));
+  EXPECT_THAT(failure("{% for k in {}.items %}{% endfor %}"), HasSubstr("a value of type method has no items"));
+  EXPECT_THAT(failure("{{ {'pop': 1}.pop.x }}"), HasSubstr("pop is undefined, its x was asked for"));
+  EXPECT_THAT(failure("{{ {'pop': 1}.pop('a') }}"), HasSubstr("a value of type dict has no method pop here"));
+  EXPECT_THAT(failure("{{ {}.copy() }}"), HasSubstr("a value of type dict has no method copy here"));
+  EXPECT_THAT(failure("{% set f = {}.fromkeys %}{{ f(['a']) }}"), HasSubstr("dict has no method fromkeys here"));
+}
+
+// transformers writes integers of any size; here they are refused rather than rounded.
+TEST(ChatTemplate, IntegersBeyond64BitsAreRefused) {
+  const std::string source = "{{ messages[0].x | tojson }}";
+  const auto of = [](const std::string& number) { return R"([{"role": "a\"1", "x": [)" + number + "]}]"; };
+  EXPECT_EQ(rendered(source, of("9223372036854775807, -9223372036854775808, -0")),
+            "[9223372036854775807, -9223372036854775808, 0]");
+  EXPECT_EQ(rendered(source, of("1e30, 123456789012345678901.0")), "[1e+30, 1.2345678901234568e+20]");
+  EXPECT_EQ(rendered(source, of(R"("18446744073709551615 \\\" 18446744073709551615")")),
+            R"(["18446744073709551615 \\\" 18446744073709551615"])");
+  for (const char* number :
+       {"9223372036854775808", "18446744073709551615", "18446744073709551616", "-9223372036854775809"}) {
+    const std::string refused = "the integer " + std::string(number) + " is beyond 64 bits with a sign";
+    EXPECT_EQ(message_of<DataError>([&] { rendered(source, of(number)); }), "messages: " + refused);
+    EXPECT_EQ(message_of<DataError>([&] { rendered("", "[]", R"({"x": )" + std::string(number) + "}"); }),
+              "variables: " + refused);
+  }
+  EXPECT_EQ(rendered("{{ '9223372036854775807' | int }} {{ 9223372036854775807 | int }}"),
+            "9223372036854775807 9223372036854775807");
+  EXPECT_THAT(failure("{{ '9223372036854775808' | int }}"), HasSubstr("int: a number is too large"));
 }
 
 TEST(ChatTemplate, RefusesWhatIsNotSupportedByNameAndLine) {
@@ -192,6 +333,9 @@ TEST(ChatTemplate, IsLimited) {
     EXPECT_THAT(failure(shared + use), HasSubstr("takes too much work")) << use;
   EXPECT_THAT(failure("{% set n = namespace(l=[1]) %}{% for i in range(200) %}{% set n.l = [n.l] %}{% endfor %}"),
               HasSubstr("nested more than 100 levels"));
+  EXPECT_THAT(
+      failure("{% set n = namespace(d={}) %}{% for i in range(200) %}{% set n.d = {'a': n.d.get} %}{% endfor %}"),
+      HasSubstr("nested more than 100 levels"));
   EXPECT_THAT(failure("{{ range(100001) }}"), HasSubstr("more than 100000 numbers"));
   EXPECT_THAT(failure("{{ 'x' * 99999999999 }}"), HasSubstr("repeated"));
   EXPECT_THAT(failure("{{ [1] | tojson(separators=('x' * 99, ':')) }}"), HasSubstr("more than 64 bytes"));

@@ -8,7 +8,6 @@
 namespace attune::huggingface {
 namespace {
 
-constexpr size_t kMaxAddedTokens = 1 << 18;
 constexpr size_t kLongestToken = 1 << 10;
 constexpr size_t kMostGrowth = 4;  // of all tokens together, when they are normalized; and kFreeGrowth bytes
 constexpr size_t kFreeGrowth = 64 << 10;
@@ -112,6 +111,7 @@ void AddedTokens::split(std::string_view text, bool normalized, std::vector<Sect
     const AddedToken& token = tokens_.at(id);
     const size_t found = at;
     at = end;
+    if (splits_special_ && is_special(id)) continue;
     if (token.single_word && (word_ends(text, found) || word_begins(text, end))) continue;
     const size_t begin = token.lstrip ? before_spaces(text, found, done) : found;
     if (token.rstrip) end = spaces_end = behind_spaces(text, std::max(end, spaces_end));

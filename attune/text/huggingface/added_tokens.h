@@ -2,6 +2,7 @@
 // Tokens that are found in a text before the model sees it: <s>, [MASK], <|endoftext|>, runs of spaces, ...
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,8 @@
 #include "attune/text/huggingface/trie.h"
 
 namespace attune::huggingface {
+
+inline constexpr size_t kMaxAddedTokens = size_t{1} << 18;
 
 struct AddedToken {
   std::string content;
@@ -37,6 +40,9 @@ class AddedTokens {
 
   /// Tokens that the model has keep its ids; others follow its last one. `normalizer` may be null.
   AddedTokens(const std::vector<AddedToken>& tokens, const TokenMap& model, const Normalizer* normalizer);
+
+  /// From now on special tokens in a text are text.
+  void split_special_tokens() { splits_special_ = true; }
 
   /// Cuts a text at the added tokens that are looked for before (`normalized` false) or after normalization.
   void split(std::string_view text, bool normalized, std::vector<Section>& sections) const;
@@ -63,6 +69,7 @@ class AddedTokens {
   std::unordered_set<int32_t> special_ids_;
   Finder in_text_, in_normalized_;
   int32_t highest_id_ = -1;
+  bool splits_special_ = false;
 };
 
 /// The array "added_tokens". Throws FileError.

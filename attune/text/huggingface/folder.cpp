@@ -4,11 +4,13 @@
 
 #include "attune/base/file.h"
 #include "attune/text/huggingface/bpe.h"
+#include "attune/text/huggingface/folder_settings.h"
 #include "attune/text/huggingface/hugging_face_tokenizer.h"
 #include "attune/text/huggingface/m2m100.h"
 #include "attune/text/huggingface/marian_tokenizer.h"
 #include "attune/text/huggingface/piece_tokenizer.h"
 #include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/tokenizer_class.h"
 #include "attune/text/huggingface/word_piece.h"
 #include "attune/text/vocabulary_json.h"
 
@@ -52,22 +54,23 @@ std::optional<Padding> read_padding(const Fields& file) {
   return padding;
 }
 
-// Special tokens by the names that the files give, with the files to copy when the tokenizer is saved. transformers
-// cleans up no text of BPE, and gives a model no types of tokens where "model_input_names" leaves them out.
-void add_config(Parts& parts, TokenizerConfig&& config, const fs::path& file) {
+// With the files to copy when the tokenizer is saved. transformers cleans up no text of BPE, and gives a model no types
+// of tokens where "model_input_names" leaves them out.
+void add_config(Parts& parts, const TokenizerConfig& config, const fs::path& file) {
+  parts.splits_special = config.flag("split_special_tokens", false);
   parts.clean_up =
       config.flag("clean_up_tokenization_spaces", false) && dynamic_cast<const Bpe*>(parts.model.get()) == nullptr;
   const nlohmann::json inputs = config.values.value("model_input_names", nlohmann::json());
   if (inputs.is_array() && std::find(inputs.begin(), inputs.end(), "token_type_ids") == inputs.end())
     for (Template* const form : {&parts.post_processor.single, &parts.post_processor.pair})
       for (TemplatePiece& piece : *form) piece.type_id = 0;
-  parts.names = std::move(config.names);
+  parts.names = config.names;
   parts.files.push_back(file);
   parts.files.insert(parts.files.end(), config.files.begin(), config.files.end());
 }
 
 std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
-  TokenizerConfig config = read_tokenizer_config(file.parent_path(), true);
+  TokenizerConfig config = read_tokenizer_config(file.parent_path());
   const std::string text = read_file(file, kMaxTokenizerBytes);
   TokenMap vocabulary;
   int32_t id = 0;
@@ -97,6 +100,7 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
   if (vocabulary.find(config.names.mask) >= 0)
     parts.added_tokens.push_back({.content = config.names.mask, .normalized = false, .special = true});
   parts.added_tokens.insert(parts.added_tokens.end(), config.added.begin(), config.added.end());
+  add_missing_tokens(config, parts.added_tokens);
   BertNormalizerOptions options;
   options.lowercase = config.flag("do_lower_case", true);
   options.strip_accents = config.flag("strip_accents", options.lowercase);
@@ -106,7 +110,7 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
   parts.model = std::make_unique<WordPiece>(std::move(vocabulary), WordPieceOptions{.unknown = config.names.unk});
   parts.post_processor = surrounded_by({{cls}, {sep}, {sep}, 1});
   parts.decoder = word_piece_decoder();
-  add_config(parts, std::move(config), file);
+  add_config(parts, config, file);
   return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
 }
 
@@ -138,7 +142,7 @@ PostProcessor framed(const TokenizerConfig& config, const TokenMap& vocabulary) 
 // RoBERTa and BART have <s> and </s> around a text and a classification token, GPT-2 and OPT have not; OPT has these
 // tokens too, but says which class it is, and whether its texts begin with bos.
 std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
-  TokenizerConfig config = read_tokenizer_config(file.parent_path(), true);
+  TokenizerConfig config = read_tokenizer_config(file.parent_path());
   const fs::path merges_file = file.parent_path() / "merges.txt";
   if (!is_there(merges_file))
     fail<FileError>("{}: needs merges.txt beside it (BPE), or source.spm and target.spm (Marian); none is there",
@@ -170,19 +174,46 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
     parts.post_processor = framed(config, vocabulary);
   }
   for (const AddedToken& token : config.added) parts.added_tokens.push_back(token);
+  add_missing_tokens(config, parts.added_tokens);
   parts.pre_tokenizer = byte_level_pre_tokenizer(config.flag("add_prefix_space", false));
   parts.model = make_bpe(std::move(vocabulary), read_merges(merges_file), false, {}, merges_file.string());
   parts.decoder = byte_level_decoder();
-  add_config(parts, std::move(config), file);
+  add_config(parts, config, file);
   parts.files.push_back(merges_file);
   return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
 }
 
-}  // namespace
+// The class of a folder with a tokenizer.json. A copy of the folder's tokenizer may stand beside another config.json,
+// or none: `named` is what its tokenizer_config.json must name so that the class is the same, "" where it does already.
+struct FolderClass {
+  const TokenizerClass* type = nullptr;
+  std::string named = {};
+};
 
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs::path& file) {
-  const std::string name = file.string();
-  TokenizerJson json = parse_tokenizer_json(bytes, name);
+FolderClass class_of_folder(const fs::path& folder, const TokenizerConfig& config, bool byte_level) {
+  const std::string own = config.tokenizer_class(), name = class_for(own, read_model_names(folder), byte_level);
+  const TokenizerClass* const type = find_class(name);
+  if (find_class(class_for(own, {}, byte_level)) == type) return {.type = type};
+  return {.type = type, .named = type == nullptr ? "PreTrainedTokenizerFast" : name};
+}
+
+// transformers builds the post-processor of a translation model from "src_lang", whatever the file has. Nothing where
+// the default language, or the end, is not in the vocabulary.
+std::optional<PostProcessor> language_frame(const TokenizerClass& type, const TokenizerConfig& config,
+                                            const Tokenizer& tokenizer) {
+  if (type.language == LanguagePlace::none) return {};
+  const std::string named = config.text("src_lang", "");
+  const int32_t language = tokenizer.token_id(named.empty() ? type.source_language : named);
+  if (language < 0 && !named.empty())
+    fail<FileError>("{}: src_lang: \"{}\" is not in the vocabulary", (config.folder / "tokenizer_config.json").string(),
+                    cut_text(named, 80));
+  if (language < 0 || tokenizer.eos_id() < 0) return {};
+  const bool at_end = type.language == LanguagePlace::last ||
+                      (type.language == LanguagePlace::first_unless_legacy && config.flag("legacy_behaviour", false));
+  return around_language(language, tokenizer.eos_id(), !at_end);
+}
+
+Parts read_parts(TokenizerJson& json, const std::string& name) {
   const Fields fields = Fields::of_file(json.values, name);
   Parts parts;
   parts.model = read_model(json, name);
@@ -193,12 +224,30 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs:
   parts.decoder = read_decoder(fields.find("decoder"), fields.where("decoder"));
   parts.truncation = read_truncation(fields);
   parts.padding = read_padding(fields);
-  add_config(parts, read_tokenizer_config(file.parent_path()), file);
+  return parts;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs::path& file) {
+  const std::string name = file.string();
+  TokenizerJson json = parse_tokenizer_json(bytes, name);
+  TokenizerConfig config = read_tokenizer_config(file.parent_path());
+  const bool byte_level = bytes.find("\"ByteLevel\"") != std::string_view::npos;
+  const FolderClass of_folder = class_of_folder(file.parent_path(), config, byte_level);
+  const TokenizerClass* const type = of_folder.type;
+  if (type != nullptr) put_fields(*type, config, json.values);
+  Parts parts = read_parts(json, name);
+  add_folder_tokens(type, parts.model->vocabulary(), config, parts.added_tokens);
+  if (!of_folder.named.empty()) parts.changed_files = config.with_class({}, of_folder.named);
   const int32_t highest = parts.post_processor.highest_id();
+  add_config(parts, config, file);
   auto tokenizer = std::make_unique<HuggingFaceTokenizer>(std::move(parts));
   if (highest >= tokenizer->vocab_size())
     fail<FileError>("{}: post_processor: token {} is not in the vocabulary, which has {}", name, highest,
                     tokenizer->vocab_size());
+  if (type != nullptr)
+    if (auto frame = language_frame(*type, config, *tokenizer)) tokenizer->set_post_processor(std::move(*frame));
   return tokenizer;
 }
 
@@ -212,7 +261,7 @@ std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
   }
   const bool is_hub_name = name == "sentencepiece.bpe.model" || name == "spiece.model";
   if (!is_hub_name && name != "tokenizer.model") return nullptr;
-  const TokenizerConfig config = read_tokenizer_config(file.parent_path(), true);
+  const TokenizerConfig config = read_tokenizer_config(file.parent_path());
   if (!is_hub_name && config.tokenizer_class().empty()) return nullptr;
   if (is_m2m100(file, config)) return load_m2m100(file, config);
   return load_piece_tokenizer(file, config);

@@ -9,8 +9,8 @@
 
 namespace attune::huggingface {
 
-/// A tokenizer.json. Special tokens are those of tokenizer_config.json or special_tokens_map.json beside it. Throws
-/// FileError.
+/// A tokenizer.json, with what tokenizer_config.json, special_tokens_map.json and added_tokens.json beside it say, and
+/// the class that they or config.json name. Throws FileError.
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const std::filesystem::path& file);
 
 /// A file that its name tells: vocab.txt (WordPiece), vocab.json with merges.txt beside it (byte-level BPE), and

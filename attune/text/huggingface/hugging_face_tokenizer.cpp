@@ -19,6 +19,7 @@ constexpr size_t kMostFreeWorkspaces = 64;
 HuggingFaceTokenizer::HuggingFaceTokenizer(Parts parts)
     : parts_(std::move(parts)), added_(parts_.added_tokens, parts_.model->vocabulary(), parts_.normalizer.get()) {
   parts_.added_tokens = {};
+  if (parts_.splits_special) added_.split_special_tokens();
   for (const SpecialToken& token : kSpecialTokens) {
     const std::string& name = parts_.names.*token.name;
     special_.*token.id = name.empty() ? -1 : token_id(name);
@@ -149,11 +150,16 @@ std::string HuggingFaceTokenizer::join(const std::vector<int>& ids) const {
 }
 
 void HuggingFaceTokenizer::save(const std::filesystem::path& file) const {
-  std::vector<std::pair<std::filesystem::path, std::string>> copies;  // all are read before one is written
-  for (const std::filesystem::path& from : parts_.files)
-    copies.emplace_back(copies.empty() ? file : file.parent_path() / from.filename(),
-                        read_file(from, kMaxTokenizerBytes));
-  for (const auto& [path, bytes] : copies) write_file(path, bytes);
+  SettingsFiles copies;  // all are read before one is written
+  for (const std::filesystem::path& from : parts_.files) {
+    const std::filesystem::path name = from.lexically_relative(parts_.files.front().parent_path());
+    copies.emplace_back((copies.empty() ? file.filename() : name).string(), read_file(from, kMaxTokenizerBytes));
+  }
+  for (const auto& changed : parts_.changed_files) {
+    std::erase_if(copies, [&](const auto& copy) { return copy.first == changed.first; });
+    copies.push_back(changed);
+  }
+  for (const auto& [name, bytes] : copies) write_settings_file(file.parent_path(), name, bytes);
 }
 
 }  // namespace attune::huggingface

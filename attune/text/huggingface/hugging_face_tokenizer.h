@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/text/huggingface/added_tokens.h"
@@ -27,17 +28,22 @@ struct Parts {
   std::unique_ptr<Model> model;
   PostProcessor post_processor = {};
   std::unique_ptr<Decoder> decoder = {};  // null: tokens are joined with spaces
+  bool splits_special = false;            // whether special tokens in a text are text
   bool clean_up = false;                  // whether decoded text goes through clean_up_spaces()
   SpecialNames names = {};
   std::optional<Truncation> truncation = {};
   std::optional<Padding> padding = {};
   std::vector<std::filesystem::path> files = {};  // what save() copies: the first under its name, others beside it
+  SettingsFiles changed_files = {};               // what it writes in place of the copies with these names
 };
 
 class HuggingFaceTokenizer final : public Tokenizer {
  public:
   explicit HuggingFaceTokenizer(Parts parts);
   ~HuggingFaceTokenizer() override;
+
+  /// Before the tokenizer is used, for one whose tokens are known only now.
+  void set_post_processor(PostProcessor post_processor) { parts_.post_processor = std::move(post_processor); }
 
   std::vector<int32_t> encode(std::string_view text) const override;
   Encoding encode_for_model(std::string_view text, const EncodeOptions& options) const override;

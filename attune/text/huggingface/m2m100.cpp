@@ -77,7 +77,7 @@ std::unique_ptr<Tokenizer> load_m2m100(const fs::path& file, TokenizerConfig con
   if (language < 0) fail<FileError>("{}: has a language as a piece: {}", numbers.string(), source);
   auto processor = load_sentence_piece(read_file(file, kMaxTokenizerBytes), file.string());
   parts.model = std::make_unique<NumberedPieces>(std::move(vocabulary), std::move(processor), unknown);
-  parts.post_processor = surrounded_by({{language}, {}, {end}, 0});
+  parts.post_processor = around_language(language, end, true);
   const nlohmann::json metaspace = {{"type", "Metaspace"}, {"replacement", kMetaspace}, {"prepend_scheme", "always"}};
   parts.decoder = read_decoder(&metaspace, file.string());
   parts.names = std::move(config.names);

@@ -33,7 +33,7 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
     return id;
   };
   special_ = {.pad = id_of("<pad>"), .unk = id_of("<unk>"), .bos = -1, .eos = id_of("</s>")};
-  const TokenizerConfig config = read_tokenizer_config(vocabulary.parent_path(), true);
+  const TokenizerConfig config = read_tokenizer_config(vocabulary.parent_path());
   std::vector<AddedToken> tokens;
   for (const char* token : {"</s>", "<unk>", "<pad>"}) tokens.push_back({.content = token, .special = true});
   tokens.insert(tokens.end(), config.added.begin(), config.added.end());
@@ -125,7 +125,7 @@ void MarianTokenizer::save(const fs::path& file) const {
   write_file(file, vocabulary_json_);
   write_file(file.parent_path() / "source.spm", source_);
   write_file(file.parent_path() / "target.spm", target_);
-  for (const auto& [name, bytes] : beside_) write_file(file.parent_path() / name, bytes);
+  for (const auto& [name, bytes] : beside_) write_settings_file(file.parent_path(), name, bytes);
 }
 
 }  // namespace attune::huggingface

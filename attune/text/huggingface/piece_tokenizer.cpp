@@ -9,14 +9,13 @@
 #include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/base/json.h"
+#include "attune/text/huggingface/tokenizer_class.h"
 #include "attune/text/sentence_piece_processor.h"
 
 namespace attune::huggingface {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 // The settings of a folder. Flags of another type count as missing.
 struct Settings {
@@ -64,7 +63,7 @@ PieceLayout translation(const Settings& settings, bool language_first, const cha
   const auto id = first_language + static_cast<int32_t>(found == layout.last.end() ? 0 : found - layout.last.begin());
   layout.special.mask = first_language + static_cast<int32_t>(layout.last.size());
   layout.last.push_back("<mask>");
-  layout.around = language_first ? surrounded_by({{id}, {}, {2}, 0}) : surrounded_by({{}, {}, {2, id}, 0});
+  layout.around = around_language(id, 2, language_first);
   return layout;
 }
 
@@ -115,14 +114,11 @@ constexpr std::array<NamedLayout, 6> kLayouts = {{{"XLMRobertaTokenizer", xlm_ro
 
 // The class of a folder's tokenizer: as its files say, or the one of its model's type.
 std::string class_of(const fs::path& file, const TokenizerConfig& config) {
-  const std::string own = config.tokenizer_class();
-  const fs::path model = file.parent_path() / "config.json";
-  if (!own.empty() || !is_there(model)) return own;
-  TokenizerConfig of_model;
-  of_model.values = parse_json<FileError, json>(read_file(model, kMaxTokenizerBytes), model.string());
-  if (!of_model.values.is_object()) fail<FileError>("{}: is no object", model.string());
-  if (const std::string name = of_model.tokenizer_class(); !name.empty()) return name;
-  const std::string type = of_model.text("model_type", "");
+  std::string own = config.tokenizer_class();
+  if (!own.empty()) return own;
+  const ModelNames model = read_model_names(file.parent_path());
+  if (!model.tokenizer_class.empty()) return model.tokenizer_class;
+  const std::string& type = model.model_type;
   if (type == "t5" || type == "mt5") return "T5Tokenizer";
   if (type == "mbart") return "MBartTokenizer";
   return type == "xlm-roberta" ? "XLMRobertaTokenizer" : "";
@@ -132,13 +128,7 @@ std::string class_of(const fs::path& file, const TokenizerConfig& config) {
 // read as before.
 SettingsFiles settings_files(const TokenizerConfig& config, const std::string& name) {
   SettingsFiles files = config.read_files();
-  if (!config.tokenizer_class().empty()) return files;
-  json values = config.values;
-  values["tokenizer_class"] = name;
-  const std::string own = "tokenizer_config.json";
-  std::erase_if(files, [&](const auto& file) { return file.first == own; });
-  files.emplace_back(own, values.dump());
-  return files;
+  return config.tokenizer_class().empty() ? config.with_class(std::move(files), name) : files;
 }
 
 // No piece has this character (of a private area), so that no piece reaches across it.
@@ -158,6 +148,7 @@ std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file, const Toke
   auto processor = load_sentence_piece(model, file.string());
   PieceLayout layout = found->make({.config = config, .file = file.string(), .model = *processor});
   layout.added = config.added;
+  layout.splits_special = config.flag("split_special_tokens", false);
   return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), std::move(layout), file,
                                           settings_files(config, name));
 }
@@ -214,6 +205,7 @@ void PieceTokenizer::add_tokens() {
     if (is_new) layout_.last.push_back(token.content);
   }
   added_ = AddedTokens(tokens, ids, nullptr);
+  if (layout_.splits_special) added_.split_special_tokens();
 }
 
 bool PieceTokenizer::is_special_token(int32_t id) const {
@@ -291,7 +283,7 @@ std::string PieceTokenizer::join(const std::vector<int>& ids) const {
 
 void PieceTokenizer::save(const fs::path& file) const {
   write_file(file, model_);
-  for (const auto& [name, bytes] : beside_) write_file(file.parent_path() / name, bytes);
+  for (const auto& [name, bytes] : beside_) write_settings_file(file.parent_path(), name, bytes);
 }
 
 }  // namespace attune::huggingface

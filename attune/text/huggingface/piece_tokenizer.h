@@ -24,6 +24,7 @@ struct PieceLayout {
   int32_t shift = 0;                    // the id of any other piece is its number in the model, plus this
   std::vector<std::string> last = {};   // the tokens after all pieces: languages, <mask>, ...
   std::vector<AddedToken> added = {};   // what the folder adds, and how tokens of the class are found in a text
+  bool splits_special = false;          // special tokens in a text are text
   bool prefix_once = false;             // only the beginning of a text gets a space in front, not what follows a token
   SpecialIds special = {};
   PostProcessor around = {};

@@ -105,6 +105,10 @@ PostProcessor surrounded_by(const Surroundings& tokens) {
   return result;
 }
 
+PostProcessor around_language(int32_t language, int32_t end, bool language_first) {
+  return language_first ? surrounded_by({{language}, {}, {end}, 0}) : surrounded_by({{}, {}, {end, language}, 0});
+}
+
 int32_t PostProcessor::highest_id() const {
   int32_t highest = -1;
   for (const Template* t : {&single, &pair})

@@ -41,4 +41,7 @@ struct Surroundings {
 };
 PostProcessor surrounded_by(const Surroundings& tokens);
 
+/// Those of a translation model: `language` first and `end` last, or both at the end, `end` first.
+PostProcessor around_language(int32_t language, int32_t end, bool language_first);
+
 }  // namespace attune::huggingface

@@ -1,5 +1,6 @@
 #include "attune/text/huggingface/special_tokens.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -16,60 +17,119 @@ constexpr std::array kFiles = {"tokenizer_config.json", "special_tokens_map.json
 // Keys are looked up in a tree, and some files have thousands of them: one for each added token.
 constexpr JsonLimits kLimits = {.depth = 40, .keys = SIZE_MAX, .values = size_t{1} << 21};
 
-void read_names(const nlohmann::json& values, const std::string& where, TokenizerConfig& config) {
-  const Fields fields = Fields::of_file(values, where);
-  for (const SpecialToken& token : kSpecialTokens)
-    if (const auto* value = fields.find(token.field); value != nullptr && (config.names.*token.name).empty())
-      config.names.*token.name = read_added_token(*value, fields.where(token.field)).content;
+// A special token that a file names: a text, or an object with its flags.
+AddedToken special_token(const nlohmann::json& value, const std::string& where) {
+  AddedToken token = read_added_token(value, where);
+  token.special = true;
+  if (value.is_object() && !value.contains("normalized")) token.normalized = false;
+  return token;
+}
+
+// One of a list of special tokens. Objects that transformers wrote with a type have all their flags; those of older
+// folders lack "special".
+AddedToken extra_token(const nlohmann::json& value, const std::string& where) {
+  const bool has_flags = value.is_object() && value.contains("__type");
+  return has_flags ? read_added_token(value, where) : special_token(value, where);
+}
+
+// A text, or an object with "content", as which other fields than those of special tokens are tokens.
+bool may_be_token(const nlohmann::json& value) {
+  if (!value.is_object()) return value.is_string();
+  const auto content = value.find("content");
+  return content != value.end() && content->is_string();
+}
+
+// A file of settings, and its name for messages.
+struct SettingsFile {
+  const nlohmann::json* values;
+  std::string name;
+
+  std::string where(const std::string& field) const { return name + ": " + field; }
+};
+
+// Fields of special tokens: those of the first file that has a field, null included.
+void read_named(const std::vector<SettingsFile>& files, TokenizerConfig& config) {
+  for (const SpecialToken& token : kSpecialTokens) {
+    for (const SettingsFile& file : files) {
+      const auto found = file.values->find(token.field);
+      if (found == file.values->end()) continue;
+      if (found->is_null()) break;
+      config.named.push_back(special_token(*found, file.where(token.field)));
+      config.names.*token.name = config.named.back().content;
+      break;
+    }
+  }
+}
+
+bool is_known_field(const std::string& field) {
+  return std::ranges::any_of(kSpecialTokens, [&](const SpecialToken& token) { return field == token.field; });
+}
+
+// Special tokens of a model's own: "image_token": "<image>".
+void read_own_named(const std::vector<SettingsFile>& files, TokenizerConfig& config) {
+  for (const SettingsFile& file : files)
+    for (const auto& [field, value] : file.values->items())
+      if (field.ends_with("_token") && may_be_token(value) && !is_known_field(field))
+        config.named.push_back(special_token(value, file.where(field)));
+}
+
+void read_list(const SettingsFile& file, const char* field, TokenizerConfig& config) {
+  const auto found = file.values->find(field);
+  if (found == file.values->end()) return;
+  if (found->is_object()) {  // {"image_token": "<image>"}
+    for (const auto& [name, value] : found->items())
+      if (may_be_token(value)) config.named.push_back(special_token(value, file.where(field)));
+  } else if (found->is_array()) {
+    for (const nlohmann::json& value : *found)
+      if (may_be_token(value)) config.extra.push_back(extra_token(value, file.where(field)));
+  }
+}
+
+// The list of transformers 5 goes before that of older versions, and the map's adds to it.
+void read_extra(const std::vector<SettingsFile>& files, TokenizerConfig& config) {
+  const SettingsFile& main = files.back();
+  read_list(main, "extra_special_tokens", config);
+  if (config.extra.empty()) read_list(main, "additional_special_tokens", config);
+  if (files.size() == 1) return;
+  read_list(files.front(), "extra_special_tokens", config);
+  if (config.extra.empty()) read_list(files.front(), "additional_special_tokens", config);
 }
 
 // {"0": {"content": "<pad>", ...}, ...}
-void read_added(const nlohmann::json& values, const std::string& where, TokenizerConfig& config) {
-  const Fields fields = Fields::of_file(values, where);
-  const auto* added = fields.find("added_tokens_decoder");
-  if (added == nullptr || !added->is_object()) return;
+void read_added(const SettingsFile& file, TokenizerConfig& config) {
+  const auto added = file.values->find("added_tokens_decoder");
+  if (added == file.values->end() || !added->is_object()) return;
+  config.has_decoder = true;
   std::map<int64_t, AddedToken> by_id;
   for (const auto& [id, token] : added->items())
-    by_id[std::atoll(id.c_str())] = read_added_token(token, fields.where("added_tokens_decoder." + id));
+    by_id[std::atoll(id.c_str())] = read_added_token(token, file.where("added_tokens_decoder." + id));
   for (auto& [id, token] : by_id) config.added.push_back(std::move(token));
 }
 
-// The tokens of "additional_special_tokens", or of what transformers 5 calls it.
-std::vector<std::string> additional_tokens(const TokenizerConfig& config) {
-  std::vector<std::string> tokens;
-  for (const auto& [fields, name] :
-       {std::pair(&config.values, "additional_special_tokens"), std::pair(&config.values, "extra_special_tokens"),
-        std::pair(&config.map, "additional_special_tokens")}) {
-    const auto found = fields->find(name);
-    if (found == fields->end() || !found->is_array() || !tokens.empty()) continue;
-    for (const nlohmann::json& one : *found) {
-      const nlohmann::json* const text = one.is_object() && one.contains("content") ? &one["content"] : &one;
-      if (text->is_string()) tokens.push_back(text->get<std::string>());
-    }
-  }
-  return tokens;
-}
-
 // added_tokens.json of older folders: {"<sum>": 50265, ...}
-void read_older_added(const nlohmann::json& values, const std::string& where, TokenizerConfig& config) {
-  if (!values.is_object()) fail<FileError>("{}: is {}, expected an object", where, values.type_name());
-  const std::vector<std::string> additional = additional_tokens(config);
-  std::set<std::string> special(additional.begin(), additional.end());
-  for (const SpecialToken& token : kSpecialTokens) special.insert(config.names.*token.name);
+void read_older_added(const SettingsFile& file, TokenizerConfig& config) {
+  std::set<std::string> special;
+  for (const std::vector<AddedToken>* const tokens : {&config.named, &config.extra})
+    for (const AddedToken& token : *tokens) special.insert(token.content);
   std::map<int64_t, AddedToken> by_id;
-  for (const auto& [token, id] : values.items()) {
-    if (!id.is_number_integer()) fail<FileError>("{}: the id of \"{}\" is no whole number", where, token);
-    AddedToken& added = by_id[id.get<int64_t>()] = read_added_token(token, where);
+  for (const auto& [token, id] : file.values->items()) {
+    if (!id.is_number_integer()) fail<FileError>("{}: the id of \"{}\" is no whole number", file.name, token);
+    AddedToken& added = by_id[id.get<int64_t>()] = read_added_token(token, file.name);
     added.special = special.contains(token);
     added.normalized = !added.special;
   }
   for (auto& [id, token] : by_id) config.added.push_back(std::move(token));
 }
 
+nlohmann::json read_beside(const fs::path& file, TokenizerConfig& config) {
+  if (is_there(file)) config.files.push_back(file);
+  return read_settings(file);
+}
+
 }  // namespace
 
 bool TokenizerConfig::flag(const char* name, bool otherwise) const {
-  return Fields(values, kFiles[0]).boolean(name, otherwise);
+  return Fields::of_file(values, (folder / kFiles[0]).string()).boolean(name, otherwise);
 }
 
 std::string TokenizerConfig::text(const char* name, const char* otherwise) const {
@@ -77,9 +137,16 @@ std::string TokenizerConfig::text(const char* name, const char* otherwise) const
   return found != values.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
+bool TokenizerConfig::says(const char* field) const {
+  return values.contains(field) || (!has_decoder && map.contains(field));
+}
+
 std::vector<std::string> TokenizerConfig::languages(const std::string& file) const {
-  std::vector<std::string> tokens = additional_tokens(*this);
-  std::erase(tokens, "<mask>");
+  TokenizerConfig lists;
+  read_extra({{&map, kFiles[1]}, {&values, kFiles[0]}}, lists);  // of both files in any case
+  std::vector<std::string> tokens;
+  for (const AddedToken& token : lists.extra)
+    if (token.content != "<mask>") tokens.push_back(token.content);
   if (tokens.empty()) fail<FileError>("{}: additional_special_tokens name no languages", file);
   return tokens;
 }
@@ -92,30 +159,54 @@ std::string TokenizerConfig::tokenizer_class() const {
 
 SettingsFiles TokenizerConfig::read_files() const {
   SettingsFiles all;
-  for (const fs::path& path : files) all.emplace_back(path.filename().string(), read_file(path, kMaxTokenizerBytes));
+  for (const fs::path& path : files)
+    all.emplace_back(path.lexically_relative(folder).string(), read_file(path, kMaxTokenizerBytes));
   return all;
 }
 
-TokenizerConfig read_tokenizer_config(const fs::path& folder, bool added_tokens_json) {
+SettingsFiles TokenizerConfig::with_class(SettingsFiles settings, const std::string& name) const {
+  nlohmann::json changed = values;
+  changed["tokenizer_class"] = name;
+  const std::string own = kFiles[0];
+  std::erase_if(settings, [&](const auto& file) { return file.first == own; });
+  settings.emplace_back(own, changed.dump());
+  return settings;
+}
+
+nlohmann::json read_settings(const fs::path& file) {
+  if (!is_there(file)) return nlohmann::json::object();
+  auto values = parse_json<FileError, nlohmann::json>(read_file(file, kMaxTokenizerBytes), file.string(), kLimits);
+  if (!values.is_object()) fail<FileError>("{}: is {}, expected an object", file.string(), Fields::shown(values));
+  return values;
+}
+
+TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   TokenizerConfig config;
-  for (const char* name : kFiles) {
-    const fs::path file = folder / name;
-    if (!is_there(file)) continue;
-    auto values = parse_json<FileError, nlohmann::json>(read_file(file, kMaxTokenizerBytes), file.string(), kLimits);
-    read_names(values, file.string(), config);
-    config.files.push_back(file);
-    if (file.filename() == kFiles[0]) read_added(values, file.string(), config);
-    (file.filename() == kFiles[0] ? config.values : config.map) = std::move(values);
+  config.folder = folder;
+  const fs::path main = folder / kFiles[0], map = folder / kFiles[1], added = folder / "added_tokens.json";
+  config.values = read_beside(main, config);
+  config.map = read_beside(map, config);
+  std::vector<SettingsFile> files = {{&config.map, map.string()}, {&config.values, main.string()}};
+  read_added(files.back(), config);
+  if (config.has_decoder) files.erase(files.begin());
+  read_named(files, config);
+  read_own_named(files, config);
+  read_extra(files, config);
+  if (!config.has_decoder) {
+    const nlohmann::json older = read_beside(added, config);
+    read_older_added({&older, added.string()}, config);
   }
-  const fs::path added = folder / "added_tokens.json";
-  if (added_tokens_json && is_there(added) && config.added.empty()) {
-    const auto values =
-        parse_json<FileError, nlohmann::json>(read_file(added, kMaxTokenizerBytes), added.string(), kLimits);
-    read_older_added(values, added.string(), config);
-    config.files.push_back(added);
-  }
-  if (const fs::path chat = folder / "chat_template.jinja"; is_there(chat)) config.files.push_back(chat);
+  if (config.added.size() + config.named.size() + config.extra.size() > kMaxAddedTokens)
+    fail<FileError>("{}: has more than {} added tokens", main.string(), kMaxAddedTokens);
+  for (const char* name : {kChatTemplate, kToolTemplate})
+    if (const fs::path chat = folder / name; is_there(chat)) config.files.push_back(chat);
   return config;
+}
+
+void write_settings_file(const fs::path& folder, const std::string& name, std::string_view bytes) {
+  const fs::path file = folder / name;
+  if (name.find('/') != std::string::npos) make_directories(file.parent_path());  // `folder` itself is there
+  write_file(file, bytes);
 }
 
 }  // namespace attune::huggingface

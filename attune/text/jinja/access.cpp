@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 
 #include "attune/base/fail.h"
 #include "attune/text/jinja/builtins.h"
@@ -24,6 +26,17 @@ Value loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "nextitem" && index + 1 < length) return loop.items->items[loop.index + 1];
   if (name == "previtem" || name == "nextitem") return Value(Undefined{"loop." + std::string(name)});
   fail<DataError>("loop.{} is not supported", name);
+}
+
+// The methods that Python's dicts have. Those that change a dict are undefined in the sandbox of transformers.
+constexpr std::array<std::string_view, 6> kDictMethods = {"copy", "fromkeys", "get", "items", "keys", "values"};
+constexpr std::array<std::string_view, 5> kDictChanges = {"clear", "pop", "popitem", "setdefault", "update"};
+
+std::optional<Value> method_of(const std::shared_ptr<const Dict>& dict, std::string_view name) {
+  if (const auto found = std::ranges::find(kDictMethods, name); found != kDictMethods.end())
+    return Value(std::make_shared<const Method>(Method{dict, *found}));
+  if (std::ranges::find(kDictChanges, name) != kDictChanges.end()) return Value(Undefined{std::string(name)});
+  return {};
 }
 
 Value character(std::u32string_view text, int64_t index) {
@@ -79,8 +92,10 @@ std::string written(const Value& value, Meter& meter) {
 Value attribute(const Value& object, std::string_view name) {
   if (const auto* undefined = object.get<Undefined>())
     fail<DataError>("{} is undefined, its {} was asked for", undefined->name, name);
-  if (const Dict* dict = object.dict())
-    if (const Value* found = dict->find(name)) return *found;
+  if (const auto* dict = object.get<std::shared_ptr<const Dict>>()) {
+    if (std::optional<Value> method = method_of(*dict, name)) return *method;
+    if (const Value* found = (*dict)->find(name)) return *found;
+  }
   if (const auto* space = object.get<Namespace*>()) {
     const auto found = (*space)->attributes.find(std::string(name));
     if (found != (*space)->attributes.end()) return found->second;
@@ -89,11 +104,17 @@ Value attribute(const Value& object, std::string_view name) {
   return Value(Undefined{std::string(name)});
 }
 
+Value named_item(const Value& object, std::string_view name) {
+  if (const Dict* dict = object.dict())
+    if (const Value* found = dict->find(name)) return *found;
+  return attribute(object, name);
+}
+
 Value subscript(const Value& object, const Value& index, Meter& meter) {
   if (index.text() != nullptr) {
     meter.charge(index.weight());
     if (const Dict* dict = object.dict()) meter.charge(dict->entries.size());
-    return attribute(object, *index.text());
+    return named_item(object, *index.text());
   }
   if (const auto* undefined = object.get<Undefined>())
     fail<DataError>("{} is undefined, an item of it was asked for", undefined->name);

@@ -60,8 +60,12 @@ Value time_text(const Arguments& arguments, int64_t now);
 /// str() of the value, for the output.
 std::string written(const Value& value, Meter& meter);
 
-/// object.name and object[name]: undefined where there is none. Throws for what is undefined itself.
+/// object.name: of a dict its method of this name, else the value of this key; undefined where there is none. Methods
+/// that would change a dict are undefined, even where it has the key. Throws for what is undefined itself.
 Value attribute(const Value& object, std::string_view name);
+/// object["name"], and the names in paths of filters: the same, but a dict's key comes before its method.
+Value named_item(const Value& object, std::string_view name);
+/// object[index]: undefined where there is none. Throws for what is undefined itself.
 Value subscript(const Value& object, const Value& index, Meter& meter);
 /// object[begin:end:step] of a text or a list; None stands for what is left out.
 Value slice(const Value& object, const std::array<Value, 3>& bounds, Meter& meter);

@@ -69,7 +69,7 @@ Value path_of(Value value, std::string_view path, Meter& meter) {
     int64_t index = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
     const bool number = error == std::errc() && end == part.data() + part.size();
-    value = number ? subscript(value, Value(index), meter) : attribute(value, part);
+    value = number ? subscript(value, Value(index), meter) : named_item(value, part);
     if (dot == std::string_view::npos) return value;
     path = path.substr(dot + 1);
   }
@@ -160,15 +160,20 @@ Value at_end_of(const Value& value, bool last, Meter& meter) {
 Value to_integer(const Value& value, const Arguments& arguments, Meter& meter) {
   arguments.check("int", 0, {"default"});
   meter.charge(2 * value.weight());
-  if (value.is_number()) {
+  if (value.is_integer()) return Value(value.integer());
+  if (value.is<double>()) {
     if (!(std::abs(value.number()) < 9e18)) fail<DataError>("int: a number is too large");
-    return Value(value.is_integer() ? value.integer() : static_cast<int64_t>(value.number()));
+    return Value(static_cast<int64_t>(value.number()));
   }
   int64_t number = arguments.integer(0, "default", 0);
   const std::string text = value.text() != nullptr ? strip(*value.text(), nullptr, true, true) : "";
   double real = 0;
+  int64_t whole = 0;
   const char* const end = text.data() + text.size();
-  if (int64_t whole = 0; !text.empty() && std::from_chars(text.data(), end, whole).ptr == end)
+  const auto [rest, error] = std::from_chars(text.data(), end, whole);
+  if (!text.empty() && rest == end && error == std::errc::result_out_of_range)
+    fail<DataError>("int: a number is too large");
+  if (!text.empty() && rest == end)
     number = whole;
   else if (!text.empty() && std::from_chars(text.data(), end, real).ptr == end && std::abs(real) < 9e18)
     number = static_cast<int64_t>(real);
@@ -342,6 +347,10 @@ const std::map<std::string_view, Test>& tests() {
   static const Test kIterable = [](auto& v, auto&, auto&) {
     return v.text() != nullptr || v.list() != nullptr || v.dict() != nullptr || v.template is<Undefined>();
   };
+  static const Test kCallable = [](auto& v, auto&, auto&) {  // what is undefined too, as in Jinja
+    return v.template is<Function>() || v.template is<const Macro*>() ||
+           v.template is<std::shared_ptr<const Method>>() || v.template is<Undefined>();
+  };
   static const Test kMapping = [](auto& v, auto&, auto&) { return v.dict() != nullptr; };
   static const std::map<std::string_view, Test> all = {
       {"defined", [](auto& v, auto&, auto&) { return !v.template is<Undefined>(); }},
@@ -357,7 +366,7 @@ const std::map<std::string_view, Test>& tests() {
       {"boolean", [](auto& v, auto&, auto&) { return v.template is<bool>(); }},
       {"true", [](auto& v, auto&, auto&) { return v.template is<bool>() && v.truth(); }},
       {"false", [](auto& v, auto&, auto&) { return v.template is<bool>() && !v.truth(); }},
-      {"callable", [](auto& v, auto&, auto&) { return v.template is<Function>() || v.template is<const Macro*>(); }},
+      {"callable", kCallable},
       {"even", [](auto& v, auto&, auto&) { return remainder(v, 2) == 0; }},
       {"odd", [](auto& v, auto&, auto&) { return remainder(v, 2) == 1; }},
       {"divisibleby", [](auto& v, auto& a, auto&) { return remainder(v, a.integer(0, "num", 0)) == 0; }},

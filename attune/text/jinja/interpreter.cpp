@@ -282,6 +282,7 @@ class Interpreter {
 
   Value call_value(const Value& function, const Arguments& given) {
     if (const auto* macro = function.get<const Macro*>()) return call_macro(**macro, given);
+    if (const auto* method = function.get<std::shared_ptr<const Method>>()) return call_bound(**method, given);
     const auto* known = function.get<Function>();
     if (known == nullptr) fail<DataError>("a value of type {} cannot be called", function.type_name());
     if (known->name == "raise_exception") {
@@ -296,6 +297,11 @@ class Interpreter {
     meter_.charge(int64_t{256});
     for (const auto& [name, value] : given.named) namespaces_.back()->attributes.emplace(name, value);
     return Value(namespaces_.back().get());
+  }
+
+  Value call_bound(const Method& method, const Arguments& given) {
+    if (std::optional<Value> result = call_method(Value(method.dict), method.name, given, meter_)) return *result;
+    fail<DataError>("a value of type dict has no method {} here", method.name);
   }
 
   static Value cycle(const Value& loop, const Arguments& given) {

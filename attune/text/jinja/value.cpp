@@ -204,7 +204,8 @@ Value Value::dict(std::vector<std::pair<std::string, Value>> entries) {
 Value Value::from_json(const Json& json) {
   if (json.is_null()) return Value();
   if (json.is_boolean()) return Value(json.get<bool>());
-  if (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX) return Value(json.get<double>());
+  if (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX)
+    fail<DataError>("the integer {} is beyond 64 bits with a sign", json.get<uint64_t>());
   if (json.is_number_integer()) return Value(json.get<int64_t>());
   if (json.is_number()) return Value(json.get<double>());
   if (json.is_string()) return Value(json.get<std::string>());
@@ -222,6 +223,7 @@ int Value::depth() const {
   if (list() != nullptr) return list()->depth;
   if (dict() != nullptr) return dict()->depth;
   if (const auto* loop = get<std::shared_ptr<const Loop>>()) return (*loop)->items->depth + 1;
+  if (const auto* method = get<std::shared_ptr<const Method>>()) return (*method)->dict->depth + 1;
   return 1;
 }
 
@@ -241,8 +243,9 @@ bool Value::truth() const {
 }
 
 const char* Value::type_name() const {
-  constexpr std::array<const char*, 12> kNames = {"undefined", "None", "bool", "int",       "float", "str",
-                                                  "list",      "dict", "loop", "namespace", "macro", "function"};
+  constexpr std::array<const char*, 13> kNames = {"undefined", "None",     "bool",  "int",  "float",
+                                                  "str",       "list",     "dict",  "loop", "namespace",
+                                                  "macro",     "function", "method"};
   return kNames[data_.index()];
 }
 
@@ -262,6 +265,9 @@ bool equal(const Value& a, const Value& b) {
     });
   }
   if (a.is<Namespace*>() && b.is<Namespace*>()) return *a.get<Namespace*>() == *b.get<Namespace*>();
+  if (const auto* one = a.get<std::shared_ptr<const Method>>(), *other = b.get<std::shared_ptr<const Method>>();
+      one != nullptr && other != nullptr)
+    return (*one)->dict == (*other)->dict && (*one)->name == (*other)->name;
   return (a.is<None>() && b.is<None>()) || (a.is<Undefined>() && b.is<Undefined>());
 }
 
@@ -288,6 +294,9 @@ std::string str(const Value& value) {
       text += (text.empty() ? "" : ", ") + text_repr(key) + ": " + repr(item);
     return "{" + text + "}";
   }
+  if (const auto* method = value.get<std::shared_ptr<const Method>>())
+    fail<DataError>("{0} is a method of a dict, which cannot be written: ['{0}'] is the value of its key \"{0}\"",
+                    (*method)->name);
   fail<DataError>("a {} cannot be written", value.type_name());
 }
 

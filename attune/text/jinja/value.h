@@ -47,14 +47,20 @@ struct Function {
   std::string_view name;
 };
 
+/// A method of a dict that is not called where it stands: {% set f = d.get %}.
+struct Method {
+  std::shared_ptr<const Dict> dict;
+  std::string_view name;
+};
+
 /// Cheap to copy. Lists and dicts cannot be changed, and are at most kMaxDepth deep, so that there are no cycles.
 class Value {
  public:
   static constexpr int kMaxDepth = 100;
   using Text = std::shared_ptr<const std::string>;
-  using Data =
-      std::variant<Undefined, None, bool, int64_t, double, Text, std::shared_ptr<const List>,
-                   std::shared_ptr<const Dict>, std::shared_ptr<const Loop>, Namespace*, const Macro*, Function>;
+  using Data = std::variant<Undefined, None, bool, int64_t, double, Text, std::shared_ptr<const List>,
+                            std::shared_ptr<const Dict>, std::shared_ptr<const Loop>, Namespace*, const Macro*,
+                            Function, std::shared_ptr<const Method>>;
 
   Value() : data_(None{}) {}
   template <class T>
@@ -66,6 +72,7 @@ class Value {
   /// Throw DataError beyond kMaxDepth.
   static Value list(std::vector<Value> items, bool is_tuple = false);
   static Value dict(std::vector<std::pair<std::string, Value>> entries);
+  /// Throws DataError too for an integer beyond 64 bits with a sign.
   static Value from_json(const Json& json);
 
   template <class T>
@@ -101,7 +108,8 @@ class Value {
 
 bool equal(const Value& a, const Value& b);
 
-/// As Python's str() and repr(). Undefined gives "".
+/// As Python's str() and repr(). Undefined gives "". Throw DataError for functions and methods, which Python writes
+/// with their addresses.
 std::string str(const Value& value);
 std::string repr(const Value& value);
 

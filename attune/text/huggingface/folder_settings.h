@@ -1,0 +1,27 @@
+#pragma once
+// What tokenizer_config.json, and the class that reads it, change of a tokenizer.json beside it.
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "attune/text/huggingface/added_tokens.h"
+#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/token_map.h"
+#include "attune/text/huggingface/tokenizer_class.h"
+
+namespace attune::huggingface {
+
+/// Fields that the class reads take the place of those of tokenizer.json, whose values `file` has: do_lower_case,
+/// strip_accents, tokenize_chinese_chars, add_prefix_space. Throws FileError for a field that is no boolean.
+void put_fields(const TokenizerClass& type, const TokenizerConfig& config, nlohmann::json& file);
+
+/// Adds tokens that are not there yet: named ones, which are special from now on, and extra ones.
+void add_missing_tokens(const TokenizerConfig& config, std::vector<AddedToken>& tokens);
+
+/// Adds what the folder says to the tokens of a tokenizer.json: tokens of "added_tokens_decoder" take the place of the
+/// file's, and named ones are special. The class's special tokens count where no file names others and the file has
+/// them: config.names gets these. `type` may be null. `vocabulary`: the model's.
+void add_folder_tokens(const TokenizerClass* type, const TokenMap& vocabulary, TokenizerConfig& config,
+                       std::vector<AddedToken>& tokens);
+
+}  // namespace attune::huggingface
