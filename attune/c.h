@@ -76,7 +76,8 @@ void attune_translator_free(attune_translator* translator);
      required, banned  lists of phrases that each translation has, or does not have
      source_language, target_language   for models of many languages
      max_source_tokens longer sentences are an ATTUNE_DATA_ERROR (1024)
-     batch_sentences, batch_tokens      the most that is translated at once (64, 8192)
+     batch_sentences   at once, of each thread; from 2 to 15: of all threads together (64)
+     batch_tokens      of these sentences (8192)
      timeout_seconds   the search ends after so long; unfinished translations are as they are then (none)
      threads           of this call (docs/threads.md)
    `interrupt` may be NULL. */
@@ -90,7 +91,7 @@ size_t attune_translations_n_best(const attune_translations* translations, size_
 /* NULL, NaN, 0 where there is no such sentence or rank. */
 const char* attune_translation_text(const attune_translations* translations, size_t sentence, size_t rank);
 double attune_translation_score(const attune_translations* translations, size_t sentence, size_t rank);
-/* 0 when the length limit or the timeout cut it off. */
+/* 0 when the length limit or the timeout cut it off, or no token could follow. */
 int attune_translation_finished(const attune_translations* translations, size_t sentence, size_t rank);
 /* Pairs of words, source-target, counted from 0: "0-0 1-2". */
 const char* attune_translation_alignment(const attune_translations* translations, size_t sentence, size_t rank);
@@ -151,7 +152,8 @@ void attune_classifier_free(attune_classifier* classifier);
 size_t attune_classifier_labels(const attune_classifier* classifier);
 const char* attune_classifier_label(const attune_classifier* classifier, size_t label);
 
-/* Options: max_tokens (longer texts are cut), batch_texts (64), batch_tokens (8192), threads. */
+/* Options: max_tokens (longer texts are cut), top (labels of a result; 0: all), batch_texts (64), batch_tokens (8192),
+   threads. */
 attune_status attune_classify(const attune_classifier* classifier, const char* const* texts, size_t count,
                               const char* options, const attune_interrupt* interrupt,
                               attune_classifications** classifications);
