@@ -38,6 +38,61 @@ std::string dump(const Json& value, int indent) {
   return with_escaped_line_ends(value.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
+// Reads a text without building anything, and throws Error for what parse_json() refuses. nlohmann's parser with a
+// callback could do both at once, but looks through a whole list again at the end of each object in it.
+template <class Error, class Value>
+class Checker final : public nlohmann::json_sax<Value> {
+ public:
+  Checker(const std::string& where, const JsonLimits& limits) : where_(where), limits_(limits) {}
+
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(typename Value::number_integer_t) override { return count(); }
+  bool number_unsigned(typename Value::number_unsigned_t) override { return count(); }
+  bool number_float(typename Value::number_float_t, const std::string&) override { return count(); }
+  bool string(std::string&) override { return count(); }
+  bool binary(typename Value::binary_t&) override { return count(); }
+  bool start_object(size_t) override { return begin(); }
+  bool end_object() override { return end(); }
+  bool start_array(size_t) override { return begin(); }
+  bool end_array() override { return end(); }
+
+  bool key(std::string& key) override {
+    std::set<std::string>& keys = open_.back();
+    const auto [known, is_new] = keys.insert(std::move(key));
+    if (!is_new) fail<Error>("{}: JSON has key {} twice", where_, in_quotes(*known));
+    if (keys.size() > limits_.keys) fail<Error>("{}: JSON has more than {} keys in one object", where_, limits_.keys);
+    return count();
+  }
+
+  bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
+    if (dynamic_cast<const typename Value::parse_error*>(&error) != nullptr)
+      fail<Error>("{}: is not valid JSON at byte {}", where_, byte);
+    fail<Error>("{}: is not valid JSON: {}", where_, error.what());  // a number that no double holds
+  }
+
+ private:
+  bool count() {
+    if (++values_ > limits_.values) fail<Error>("{}: JSON has more than {} values", where_, limits_.values);
+    return true;
+  }
+  bool begin() {
+    if (open_.size() >= static_cast<size_t>(limits_.depth))
+      fail<Error>("{}: JSON is nested more than {} levels deep", where_, limits_.depth);
+    open_.emplace_back();
+    return count();
+  }
+  bool end() {
+    open_.pop_back();
+    return count();
+  }
+
+  const std::string& where_;
+  const JsonLimits& limits_;
+  size_t values_ = 0;
+  std::vector<std::set<std::string>> open_;  // the keys of each object that is open; of lists none
+};
+
 }  // namespace
 
 std::string show(const Json& value) {
@@ -66,30 +121,10 @@ template void refuse_nul<DataError>(std::string_view, const std::string&);
 
 template <class Error, class Value>
 Value parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
-  size_t values = 0;
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int depth, typename Value::parse_event_t event, const Value& parsed) {
-    using Event = typename Value::parse_event_t;
-    if (++values > limits.values) fail<Error>("{}: JSON has more than {} values", where, limits.values);
-    if ((event == Event::object_start || event == Event::array_start) && depth >= limits.depth)
-      fail<Error>("{}: JSON is nested more than {} levels deep", where, limits.depth);
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event != Event::key) return true;
-    const auto& key = parsed.template get_ref<const std::string&>();
-    if (!keys.back().insert(key).second) fail<Error>("{}: JSON has key {} twice", where, in_quotes(key));
-    if (keys.back().size() > limits.keys)
-      fail<Error>("{}: JSON has more than {} keys in one object", where, limits.keys);
-    return true;
-  };
   refuse_nul<Error>(text, where);
-  try {
-    return Value::parse(text.begin(), text.end(), check);
-  } catch (const typename Value::parse_error& error) {
-    fail<Error>("{}: is not valid JSON at byte {}", where, error.byte);
-  } catch (const typename Value::exception& error) {  // a number that no double holds
-    fail<Error>("{}: is not valid JSON: {}", where, error.what());
-  }
+  Checker<Error, Value> checker(where, limits);
+  Value::sax_parse(text.begin(), text.end(), &checker);
+  return Value::parse(text.begin(), text.end());
 }
 
 template Json parse_json<FileError, Json>(std::string_view, const std::string&, const JsonLimits&);

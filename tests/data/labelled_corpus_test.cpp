@@ -130,6 +130,10 @@ TEST_F(LabelledReading, JsonErrorsNameTheLine) {
             R"(a.jsonl:2: the field "label" is null, expected a string, an integer, true or false)");
   EXPECT_EQ(error(R"({"text": "a", "label": ""})"), "a.jsonl:2: the label is empty");
   EXPECT_EQ(error(std::string(1 << 20, '[')), "a.jsonl:2: not valid JSON: expected one object a line");
+  std::string many = "[{}";  // to look through them all after each would take minutes
+  while (many.size() < (1 << 20) - 100) many += ",{}";
+  EXPECT_EQ(error(many + "]"), "a.jsonl:2: expected one JSON object a line, found array");
+  EXPECT_EQ(error("{\"text\": " + many + "]}"), "a.jsonl:2: the field \"text\" is array, expected a string");
 }
 
 TEST_F(LabelledReading, NumbersAreFinite) {
