@@ -10,6 +10,7 @@
 #include "attune/base/file.h"
 #include "attune/base/json.h"
 #include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/tokenizer_class.h"
 #include "attune/text/jinja/interpreter.h"
 #include "attune/text/jinja/parser.h"
 
@@ -135,6 +136,14 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs:
   for (const huggingface::SpecialToken& token : huggingface::kSpecialTokens)
     for (const huggingface::SpecialNames* names : {&of_base, &config.names})
       if (const std::string& text = names->*token.name; !text.empty()) tokens[token.field] = text;
+  // Those of the class, but for LlamaTokenizer, which reads some folders and not others.
+  const std::string name =
+      huggingface::class_for(config.tokenizer_class(), huggingface::read_model_names(folder), true);
+  const huggingface::TokenizerClass* const type = name == "LlamaTokenizer" ? nullptr : huggingface::find_class(name);
+  for (size_t i = 0; type != nullptr && i < huggingface::kSpecialTokens.size(); ++i) {
+    const char* const field = huggingface::kSpecialTokens[i].field;
+    if (type->tokens[i] != nullptr && !config.says(field)) tokens.emplace(field, type->tokens[i]);
+  }
   const Sources sources = sources_of(folder, config.values);
   if (!sources.main) return {};
   Parsed parsed{

@@ -5,6 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/huggingface/tokenizer_json.h"
 
 namespace attune {
@@ -28,11 +29,11 @@ void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file
 // Files that only folders from Hugging Face's hub have, the best first.
 constexpr std::array kHubFiles = {"sentencepiece.bpe.model", "spiece.model", "vocab.json", "vocab.txt"};
 // What stands beside one of them, or beside tokenizer.json or tokenizer.model.
-constexpr std::array kFilesBeside = {"tokenizer_config.json",
-                                     "special_tokens_map.json",
-                                     "added_tokens.json",
-                                     "chat_template.jinja",
-                                     "additional_chat_templates/tool_use.jinja",
+constexpr std::array kFilesBeside = {huggingface::kSettingsFiles[0],
+                                     huggingface::kSettingsFiles[1],
+                                     huggingface::kSettingsFiles[2],
+                                     huggingface::kChatTemplate,
+                                     huggingface::kToolTemplate,
                                      "merges.txt",
                                      "source.spm",
                                      "target.spm"};
@@ -71,6 +72,8 @@ std::vector<std::string> own_tokenizer_files() {
 
 std::vector<std::string> all_tokenizer_files() {
   std::vector<std::string> names = own_tokenizer_files();
+  for (const std::string prefix : {kPrefixes[1], kPrefixes[2]})
+    for (const char* name : huggingface::kSettingsFiles) names.push_back(prefix + name);
   names.insert(names.end(), kHubFiles.begin(), kHubFiles.end());
   names.insert(names.end(), kFilesBeside.begin(), kFilesBeside.end());
   return names;

@@ -232,7 +232,7 @@ Parts read_parts(TokenizerJson& json, const std::string& name) {
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs::path& file) {
   const std::string name = file.string();
   TokenizerJson json = parse_tokenizer_json(bytes, name);
-  TokenizerConfig config = read_tokenizer_config(file.parent_path());
+  TokenizerConfig config = read_tokenizer_config(file.parent_path(), settings_prefix(file));
   const bool byte_level = bytes.find("\"ByteLevel\"") != std::string_view::npos;
   const FolderClass of_folder = class_of_folder(file.parent_path(), config, byte_level);
   const TokenizerClass* const type = of_folder.type;

@@ -151,15 +151,22 @@ std::string HuggingFaceTokenizer::join(const std::vector<int>& ids) const {
 
 void HuggingFaceTokenizer::save(const std::filesystem::path& file) const {
   SettingsFiles copies;  // all are read before one is written
+  const std::filesystem::path& own = parts_.files.front();
   for (const std::filesystem::path& from : parts_.files) {
-    const std::filesystem::path name = from.lexically_relative(parts_.files.front().parent_path());
-    copies.emplace_back((copies.empty() ? file.filename() : name).string(), read_file(from, kMaxTokenizerBytes));
+    std::string name = from.lexically_relative(own.parent_path()).string();
+    if (from == own) name = file.filename().string();
+    for (const char* settings : kSettingsFiles)
+      if (name == settings_prefix(own) + settings) name = settings;
+    copies.emplace_back(name, read_file(from, kMaxTokenizerBytes));
   }
   for (const auto& changed : parts_.changed_files) {
     std::erase_if(copies, [&](const auto& copy) { return copy.first == changed.first; });
     copies.push_back(changed);
   }
-  for (const auto& [name, bytes] : copies) write_settings_file(file.parent_path(), name, bytes);
+  for (const auto& [name, bytes] : copies) {
+    const bool is_setting = std::ranges::find(kSettingsFiles, name) != kSettingsFiles.end();
+    write_settings_file(file.parent_path(), (is_setting ? settings_prefix(file) : "") + name, bytes);
+  }
 }
 
 }  // namespace attune::huggingface

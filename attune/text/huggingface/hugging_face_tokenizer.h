@@ -57,7 +57,9 @@ class HuggingFaceTokenizer final : public Tokenizer {
   std::optional<Padding> padding() const override { return parts_.padding; }
   std::string kind() const override { return "Hugging Face"; }
   std::string file_name() const override {
-    return parts_.files.empty() ? "tokenizer.json" : parts_.files.front().filename().string();
+    if (parts_.files.empty()) return "tokenizer.json";
+    const std::filesystem::path& own = parts_.files.front();
+    return own.filename().string().substr(settings_prefix(own).size());
   }
   void save(const std::filesystem::path& file) const override;
 

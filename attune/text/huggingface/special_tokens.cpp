@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "attune/base/cut_text.h"
+#include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
 
@@ -11,8 +13,6 @@ namespace attune::huggingface {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array kFiles = {"tokenizer_config.json", "special_tokens_map.json"};
 
 // Keys are looked up in a tree, and some files have thousands of them: one for each added token.
 constexpr JsonLimits kLimits = {.depth = 40, .keys = SIZE_MAX, .values = size_t{1} << 21};
@@ -44,7 +44,7 @@ struct SettingsFile {
   const nlohmann::json* values;
   std::string name;
 
-  std::string where(const std::string& field) const { return name + ": " + field; }
+  std::string where(const std::string& field) const { return name + ": " + cut_text(field, 80); }
 };
 
 // Fields of special tokens: those of the first file that has a field, null included.
@@ -76,12 +76,17 @@ void read_own_named(const std::vector<SettingsFile>& files, TokenizerConfig& con
 void read_list(const SettingsFile& file, const char* field, TokenizerConfig& config) {
   const auto found = file.values->find(field);
   if (found == file.values->end()) return;
+  std::set<std::string> known;
+  for (const AddedToken& token : config.extra) known.insert(token.content);
   if (found->is_object()) {  // {"image_token": "<image>"}
     for (const auto& [name, value] : found->items())
       if (may_be_token(value)) config.named.push_back(special_token(value, file.where(field)));
   } else if (found->is_array()) {
     for (const nlohmann::json& value : *found)
-      if (may_be_token(value)) config.extra.push_back(extra_token(value, file.where(field)));
+      if (may_be_token(value)) {
+        AddedToken token = extra_token(value, file.where(field));
+        if (known.insert(token.content).second) config.extra.push_back(std::move(token));
+      }
   }
 }
 
@@ -113,7 +118,7 @@ void read_older_added(const SettingsFile& file, TokenizerConfig& config) {
     for (const AddedToken& token : *tokens) special.insert(token.content);
   std::map<int64_t, AddedToken> by_id;
   for (const auto& [token, id] : file.values->items()) {
-    if (!id.is_number_integer()) fail<FileError>("{}: the id of \"{}\" is no whole number", file.name, token);
+    if (!id.is_number_integer()) fail<FileError>("{}: the id of {} is no whole number", file.name, in_quotes(token));
     AddedToken& added = by_id[id.get<int64_t>()] = read_added_token(token, file.name);
     added.special = special.contains(token);
     added.normalized = !added.special;
@@ -129,7 +134,7 @@ nlohmann::json read_beside(const fs::path& file, TokenizerConfig& config) {
 }  // namespace
 
 bool TokenizerConfig::flag(const char* name, bool otherwise) const {
-  return Fields::of_file(values, (folder / kFiles[0]).string()).boolean(name, otherwise);
+  return Fields::of_file(values, (folder / (prefix + kSettingsFiles[0])).string()).boolean(name, otherwise);
 }
 
 std::string TokenizerConfig::text(const char* name, const char* otherwise) const {
@@ -143,7 +148,7 @@ bool TokenizerConfig::says(const char* field) const {
 
 std::vector<std::string> TokenizerConfig::languages(const std::string& file) const {
   TokenizerConfig lists;
-  read_extra({{&map, kFiles[1]}, {&values, kFiles[0]}}, lists);  // of both files in any case
+  read_extra({{&map, kSettingsFiles[1]}, {&values, kSettingsFiles[0]}}, lists);  // of both files in any case
   std::vector<std::string> tokens;
   for (const AddedToken& token : lists.extra)
     if (token.content != "<mask>") tokens.push_back(token.content);
@@ -167,7 +172,12 @@ SettingsFiles TokenizerConfig::read_files() const {
 SettingsFiles TokenizerConfig::with_class(SettingsFiles settings, const std::string& name) const {
   nlohmann::json changed = values;
   changed["tokenizer_class"] = name;
-  const std::string own = kFiles[0];
+  for (const SpecialToken& token : kSpecialTokens) {  // the copy may come beside a config.json of another model_type
+    if (says(token.field)) continue;
+    const std::string& content = names.*token.name;
+    changed[token.field] = content.empty() ? nlohmann::json() : nlohmann::json(content);
+  }
+  const std::string own = kSettingsFiles[0];
   std::erase_if(settings, [&](const auto& file) { return file.first == own; });
   settings.emplace_back(own, changed.dump());
   return settings;
@@ -180,10 +190,19 @@ nlohmann::json read_settings(const fs::path& file) {
   return values;
 }
 
-TokenizerConfig read_tokenizer_config(const fs::path& folder) {
+std::string settings_prefix(const fs::path& file) {
+  constexpr std::string_view kName = "tokenizer.json";
+  const std::string name = file.filename().string();
+  return name.ends_with(kName) ? name.substr(0, name.size() - kName.size()) : "";
+}
+
+TokenizerConfig read_tokenizer_config(const fs::path& folder, const std::string& prefix) {
   TokenizerConfig config;
   config.folder = folder;
-  const fs::path main = folder / kFiles[0], map = folder / kFiles[1], added = folder / "added_tokens.json";
+  const auto is_prefixed = [&](const char* name) { return is_there(folder / (prefix + name)); };
+  if (std::ranges::any_of(kSettingsFiles, is_prefixed)) config.prefix = prefix;
+  const auto path_of = [&](size_t i) { return folder / (config.prefix + kSettingsFiles[i]); };
+  const fs::path main = path_of(0), map = path_of(1), added = path_of(2);
   config.values = read_beside(main, config);
   config.map = read_beside(map, config);
   std::vector<SettingsFile> files = {{&config.map, map.string()}, {&config.values, main.string()}};

@@ -34,6 +34,10 @@ inline constexpr std::array<SpecialToken, 7> kSpecialTokens = {{
     {"mask_token", &SpecialNames::mask, &SpecialIds::mask},
 }};
 
+/// The files with settings.
+inline constexpr std::array<const char*, 3> kSettingsFiles = {"tokenizer_config.json", "special_tokens_map.json",
+                                                              "added_tokens.json"};
+
 /// The file with the template of chats, and the one with that of chats with tools.
 inline constexpr const char* kChatTemplate = "chat_template.jinja";
 inline constexpr const char* kToolTemplate = "additional_chat_templates/tool_use.jinja";
@@ -53,6 +57,7 @@ struct TokenizerConfig {
   std::vector<AddedToken> named = {};  // those of `names`, then other fields that end with "_token"; all special
   std::vector<AddedToken> extra = {};  // "extra_special_tokens", else "additional_special_tokens"
   std::filesystem::path folder = {};
+  std::string prefix = {};                        // of the files' names
   std::vector<std::filesystem::path> files = {};  // those that are there, of settings and templates of chats
 
   /// Of tokenizer_config.json. Throws FileError for what is neither true nor false.
@@ -68,15 +73,21 @@ struct TokenizerConfig {
   std::string tokenizer_class() const;
   /// Reads `files`. Throws FileError.
   SettingsFiles read_files() const;
-  /// Returns `settings` with a tokenizer_config.json that has this class in place of another, or of none.
+  /// Returns `settings` with a tokenizer_config.json that has this class in place of another, or of none, and all of
+  /// `names`.
   SettingsFiles with_class(SettingsFiles settings, const std::string& name) const;
 };
 
 /// The object of a file of settings; an empty one where there is no file. Throws FileError.
 nlohmann::json read_settings(const std::filesystem::path& file);
 
-/// Reads these files of a folder; what is missing is empty. Throws FileError.
-TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder);
+/// What is before "tokenizer.json" in the name of a file, and so in the names of its settings: "source_" and "target_"
+/// where a folder has two.
+std::string settings_prefix(const std::filesystem::path& file);
+
+/// Reads these files of a folder, those with the prefix where there are any; what is missing is empty. Throws
+/// FileError.
+TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder, const std::string& prefix = "");
 
 /// Writes one of SettingsFiles beside a tokenizer; makes the folder that its name may have. Throws FileError.
 void write_settings_file(const std::filesystem::path& folder, const std::string& name, std::string_view bytes);

@@ -7,50 +7,53 @@ namespace {
 
 using Tokens = std::array<const char*, kSpecialTokens.size()>;  // bos, eos, unk, sep, pad, cls, mask
 
-constexpr Tokens kBert = {nullptr, nullptr, "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
-constexpr Tokens kAlbert = {"[CLS]", "[SEP]", "<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]"};
-constexpr Tokens kMpnet = {"<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>"};
-constexpr Tokens kFairseq = {"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"};
-constexpr Tokens kMBart50 = {nullptr, "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"};
-constexpr Tokens kM2M100 = {"<s>", "</s>", "<unk>", "</s>", "<pad>", nullptr, nullptr};
-constexpr Tokens kT5 = {nullptr, "</s>", "<unk>", nullptr, "<pad>", nullptr, nullptr};
-constexpr Tokens kLlama = {"<s>", "</s>", "<unk>", nullptr, nullptr, nullptr, nullptr};
-constexpr Tokens kGemma = {"<bos>", "<eos>", "<unk>", nullptr, "<pad>", nullptr, "<mask>"};
+constexpr Tokens kBertTokens = {nullptr, nullptr, "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
+constexpr Tokens kAlbertTokens = {"[CLS]", "[SEP]", "<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]"};
+constexpr Tokens kMpnetTokens = {"<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>"};
+constexpr Tokens kFairseqTokens = {"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"};
+constexpr Tokens kMBart50Tokens = {nullptr, "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"};
+constexpr Tokens kM2M100Tokens = {"<s>", "</s>", "<unk>", "</s>", "<pad>", nullptr, nullptr};
+constexpr Tokens kT5Tokens = {nullptr, "</s>", "<unk>", nullptr, "<pad>", nullptr, nullptr};
+constexpr Tokens kLlamaTokens = {"<s>", "</s>", "<unk>", nullptr, nullptr, nullptr, nullptr};
+constexpr Tokens kGemmaTokens = {"<bos>", "<eos>", "<unk>", nullptr, "<pad>", nullptr, "<mask>"};
 constexpr const char* kEndOfText = "<|endoftext|>";
-constexpr Tokens kGpt2 = {kEndOfText, kEndOfText, kEndOfText, nullptr, nullptr, nullptr, nullptr};
-constexpr Tokens kGptNeoX = {kEndOfText, kEndOfText, kEndOfText, nullptr, "<|padding|>", nullptr, nullptr};
-constexpr Tokens kQwen2 = {nullptr, kEndOfText, kEndOfText, nullptr, kEndOfText, nullptr, nullptr};
+constexpr Tokens kGpt2Tokens = {kEndOfText, kEndOfText, kEndOfText, nullptr, nullptr, nullptr, nullptr};
+constexpr Tokens kGptNeoXTokens = {kEndOfText, kEndOfText, kEndOfText, nullptr, "<|padding|>", nullptr, nullptr};
+constexpr Tokens kQwen2Tokens = {nullptr, kEndOfText, kEndOfText, nullptr, kEndOfText, nullptr, nullptr};
 
 // As of transformers 5.24. Several names are aliases there.
 constexpr std::array kClasses = std::to_array<TokenizerClass>({
-    {.name = "BertTokenizer", .tokens = kBert, .is_bert = true},
-    {.name = "DistilBertTokenizer", .tokens = kBert, .is_bert = true},
-    {.name = "ElectraTokenizer", .tokens = kBert, .is_bert = true},
-    {.name = "MobileBertTokenizer", .tokens = kBert, .is_bert = true},
-    {.name = "MPNetTokenizer", .tokens = kMpnet, .is_bert = true},
-    {.name = "AlbertTokenizer", .tokens = kAlbert},
-    {.name = "RobertaTokenizer", .tokens = kFairseq, .has_prefix_space = true},
-    {.name = "BartTokenizer", .tokens = kFairseq, .has_prefix_space = true},
-    {.name = "LongformerTokenizer", .tokens = kFairseq, .has_prefix_space = true},
-    {.name = "LEDTokenizer", .tokens = kFairseq, .has_prefix_space = true},
-    {.name = "XLMRobertaTokenizer", .tokens = kFairseq},
-    {.name = "CamembertTokenizer", .tokens = kFairseq},
-    {.name = "MBartTokenizer", .tokens = kFairseq, .language = LanguagePlace::last, .source_language = "en_XX"},
-    {.name = "MBart50Tokenizer", .tokens = kMBart50, .language = LanguagePlace::first, .source_language = "en_XX"},
+    {.name = "BertTokenizer", .tokens = kBertTokens, .is_bert = true},
+    {.name = "DistilBertTokenizer", .tokens = kBertTokens, .is_bert = true},
+    {.name = "ElectraTokenizer", .tokens = kBertTokens, .is_bert = true},
+    {.name = "MobileBertTokenizer", .tokens = kBertTokens, .is_bert = true},
+    {.name = "MPNetTokenizer", .tokens = kMpnetTokens, .is_bert = true},
+    {.name = "AlbertTokenizer", .tokens = kAlbertTokens},
+    {.name = "RobertaTokenizer", .tokens = kFairseqTokens, .has_prefix_space = true},
+    {.name = "BartTokenizer", .tokens = kFairseqTokens, .has_prefix_space = true},
+    {.name = "LongformerTokenizer", .tokens = kFairseqTokens, .has_prefix_space = true},
+    {.name = "LEDTokenizer", .tokens = kFairseqTokens, .has_prefix_space = true},
+    {.name = "XLMRobertaTokenizer", .tokens = kFairseqTokens},
+    {.name = "CamembertTokenizer", .tokens = kFairseqTokens},
+    {.name = "MBartTokenizer", .tokens = kFairseqTokens, .language = LanguagePlace::last, .source_language = "en_XX"},
+    {.name = "MBart50Tokenizer",
+     .tokens = kMBart50Tokens,
+     .language = LanguagePlace::first,
+     .source_language = "en_XX"},
     {.name = "NllbTokenizer",
-     .tokens = kFairseq,
+     .tokens = kFairseqTokens,
      .language = LanguagePlace::first_unless_legacy,
      .source_language = "eng_Latn"},
-    {.name = "M2M100Tokenizer", .tokens = kM2M100},
-    {.name = "MarianTokenizer", .tokens = kT5},
-    {.name = "T5Tokenizer", .tokens = kT5},
-    {.name = "LlamaTokenizer", .tokens = kLlama},
-    {.name = "CodeLlamaTokenizer", .tokens = kLlama},
-    {.name = "GemmaTokenizer", .tokens = kGemma},
-    {.name = "GPT2Tokenizer", .tokens = kGpt2, .has_prefix_space = true},
-    {.name = "CodeGenTokenizer", .tokens = kGpt2, .has_prefix_space = true},
-    {.name = "GPTNeoXTokenizer", .tokens = kGptNeoX, .has_prefix_space = true},
-    {.name = "Qwen2Tokenizer", .tokens = kQwen2, .has_prefix_space = true},
+    {.name = "M2M100Tokenizer", .tokens = kM2M100Tokens},
+    {.name = "MarianTokenizer", .tokens = kT5Tokens},
+    {.name = "T5Tokenizer", .tokens = kT5Tokens},
+    {.name = "LlamaTokenizer", .tokens = kLlamaTokens},
+    {.name = "CodeLlamaTokenizer", .tokens = kLlamaTokens},
+    {.name = "GemmaTokenizer", .tokens = kGemmaTokens},
+    {.name = "GPT2Tokenizer", .tokens = kGpt2Tokens, .has_prefix_space = true},
+    {.name = "CodeGenTokenizer", .tokens = kGpt2Tokens, .has_prefix_space = true},
+    {.name = "GPTNeoXTokenizer", .tokens = kGptNeoXTokens, .has_prefix_space = true},
+    {.name = "Qwen2Tokenizer", .tokens = kQwen2Tokens, .has_prefix_space = true},
 });
 
 // The class of a type of models: "" for TokenizersBackend, also where a folder names another class.

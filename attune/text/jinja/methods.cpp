@@ -11,7 +11,7 @@
 namespace attune::jinja {
 namespace {
 
-using Method = std::function<Value(const std::string& text, const Arguments& arguments, Meter& meter)>;
+using TextMethod = std::function<Value(const std::string& text, const Arguments& arguments, Meter& meter)>;
 
 constexpr int64_t kAll = INT64_MAX;
 constexpr size_t kMostParts = static_cast<size_t>(kMostWork / 32);  // more of them could not be paid
@@ -160,8 +160,8 @@ Value title_case(const std::string& text) {
   return Value(std::move(result));
 }
 
-const std::map<std::string_view, Method>& text_methods() {
-  static const std::map<std::string_view, Method> methods = {
+const std::map<std::string_view, TextMethod>& text_methods() {
+  static const std::map<std::string_view, TextMethod> methods = {
       {"strip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, true)); }},
       {"lstrip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, false)); }},
       {"rstrip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), false, true)); }},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attune/base/file.h"
+#include "attune/text/chat_template.h"
 #include "attune/text/huggingface/tokenizer_class.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/tokenizer_files.h"
@@ -400,6 +401,37 @@ TEST(FolderCopies, KeepAFileThatNamesItsClass) {
 TEST(FolderClass, AConfigJsonThatIsNoObjectIsNamed) {
   const TokenizerFolder folder("gpt2", nullptr, json::array());
   EXPECT_THAT(message_of<FileError>([&] { folder.load(); }), HasSubstr("config.json: is [], expected an object"));
+}
+
+// A translation model may have two tokenizers of the hub, each with settings of its own.
+TEST(FolderSettings, OfTwoTokenizersInAFolderAreKeptApart) {
+  const json added = {{"added_tokens_decoder", {{"502", {{"content", "<new>"}}}}}};
+  const TokenizerFolder source("qwen2"), target("gpt2", added);
+  const TemporaryFolder both, again;
+  save_tokenizers(both.path(), *source.load(), *target.load());
+  const auto expect_the_same = [&](const TokenizerPair& read) {
+    EXPECT_EQ(read.source->vocab_size(), source.load()->vocab_size());
+    EXPECT_EQ(read.target->vocab_size(), target.load()->vocab_size());
+    EXPECT_EQ(read.target->encode("a<new>b"), target.ids("a<new>b"));
+  };
+  const TokenizerPair read = load_tokenizers(both.path());
+  expect_the_same(read);
+  save_tokenizers(again.path(), *read.source, *read.target);
+  expect_the_same(load_tokenizers(again.path()));
+  save_tokenizers(again.path(), *read.target, *read.target);
+  EXPECT_EQ(load_tokenizers(again.path()).source->vocab_size(), target.load()->vocab_size());
+}
+
+TEST(FolderSettings, AListThatBothFilesHaveCountsOnce) {
+  const json list = {{"additional_special_tokens", {"<one>", "<two>"}}};
+  EXPECT_EQ(TokenizerFolder("gpt2", list, nullptr, list).load()->vocab_size(),
+            TokenizerFolder("gpt2", list).load()->vocab_size());
+}
+
+TEST(FolderSettings, TemplatesOfChatsHaveTheTokensOfTheClass) {
+  const TokenizerFolder folder("gpt2", {{"chat_template", "{{ messages[0].content }}{{ eos_token }}{{ pad_token }}"}},
+                               model_type("gpt2"));
+  EXPECT_EQ(ChatTemplate::load(folder.folder.path())->render({{"user", "hi"}}), "hi<|endoftext|>");
 }
 
 }  // namespace
