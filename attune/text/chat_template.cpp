@@ -136,10 +136,11 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs:
   for (const huggingface::SpecialToken& token : huggingface::kSpecialTokens)
     for (const huggingface::SpecialNames* names : {&of_base, &config.names})
       if (const std::string& text = names->*token.name; !text.empty()) tokens[token.field] = text;
-  // Those of the class, but for LlamaTokenizer, which reads some folders and not others.
+  // Those of the class that reads a tokenizer.json, but for LlamaTokenizer, which reads some of them and not others.
   const std::string name =
       huggingface::class_for(config.tokenizer_class(), huggingface::read_model_names(folder), true);
-  const huggingface::TokenizerClass* const type = name == "LlamaTokenizer" ? nullptr : huggingface::find_class(name);
+  const bool has_class = name != "LlamaTokenizer" && is_there(folder / "tokenizer.json");
+  const huggingface::TokenizerClass* const type = has_class ? huggingface::find_class(name) : nullptr;
   for (size_t i = 0; type != nullptr && i < huggingface::kSpecialTokens.size(); ++i) {
     const char* const field = huggingface::kSpecialTokens[i].field;
     if (type->tokens[i] != nullptr && !config.says(field)) tokens.emplace(field, type->tokens[i]);
