@@ -53,8 +53,8 @@ function(attune_nvcc target source)
   set_property(TARGET attune_cuda_kernels APPEND PROPERTY SOURCES ${object})
 endfunction()
 
-# Adds the sources for GPUs to the target: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the emulation,
-# *_missing.cpp where a library is not there.
+# Adds the sources for GPUs to the target: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the
+# emulation, *_missing.cpp where a library is not there.
 function(attune_cuda_sources target)
   if(NOT ATTUNE_CUDA_BUILT)
     return()
@@ -81,11 +81,11 @@ function(attune_cuda_sources target)
     list(FILTER sources EXCLUDE REGEX "/collectives_gpu\\.cpp$")
     message(STATUS "nccl.h is missing: ranks exchange gradients of GPUs through the memory of the host")
   endif()
-  add_library(attune_cuda_host OBJECT ${sources})  # beside what nvcc compiles; each can be built alone
+  add_library(attune_cuda_host OBJECT ${sources})  # what the compiler of the host compiles, alone
   target_include_directories(attune_cuda_host PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(attune_cuda_host PRIVATE attune_build ${ATTUNE_LIBRARIES})
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:attune_cuda_host>)
-  add_custom_target(attune_cuda_kernels)
+  add_custom_target(attune_cuda_kernels)  # what nvcc compiles, alone
   foreach(kernel IN LISTS kernels)
     attune_nvcc(${target} ${kernel})
   endforeach()

@@ -1,5 +1,6 @@
 #include "attune/base/json.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -48,8 +49,14 @@ class Checker final : public nlohmann::json_sax<Value> {
   bool null() override { return count(); }
   bool boolean(bool) override { return count(); }
   bool number_integer(typename Value::number_integer_t) override { return count(); }
-  bool number_unsigned(typename Value::number_unsigned_t) override { return count(); }
-  bool number_float(typename Value::number_float_t, const std::string&) override { return count(); }
+  bool number_unsigned(typename Value::number_unsigned_t number) override {
+    if (number > INT64_MAX) refuse_large(std::to_string(number));
+    return count();
+  }
+  bool number_float(typename Value::number_float_t, const std::string& text) override {
+    if (text.find_first_of(".eE") == std::string::npos) refuse_large(text);
+    return count();
+  }
   bool string(std::string&) override { return count(); }
   bool binary(typename Value::binary_t&) override { return count(); }
   bool start_object(size_t) override { return begin(); }
@@ -75,6 +82,10 @@ class Checker final : public nlohmann::json_sax<Value> {
   bool count() {
     if (++values_ > limits_.values) fail<Error>("{}: JSON has more than {} values", where_, limits_.values);
     return true;
+  }
+  void refuse_large(const std::string& integer) {
+    if (limits_.exact_integers)
+      fail<Error>("{}: the integer {} is beyond 64 bits with a sign", where_, cut_text(integer, 40));
   }
   bool begin() {
     if (open_.size() >= static_cast<size_t>(limits_.depth))

@@ -24,8 +24,9 @@ std::string in_quotes(std::string_view text);
 /// What JSON that may be hostile may have.
 struct JsonLimits {
   int depth = 64;
-  size_t keys = 4096;        // of one object: Json looks keys up one by one, so that many would take quadratic time
-  size_t values = SIZE_MAX;  // of the whole text, keys and ends of lists and objects included
+  size_t keys = 4096;           // of one object: Json looks keys up one by one, so that many would take quadratic time
+  size_t values = SIZE_MAX;     // of the whole text, keys and ends of lists and objects included
+  bool exact_integers = false;  // no integer beyond 64 bits with a sign, which the result or its reader would round
 };
 
 /// Throws Error that begins with `where` for a text with a NUL, which nlohmann's parsers would take for its end. There

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <memory>
 #include <system_error>
+
+#include "attune/base/block_signals.h"
 
 namespace attune {
 namespace {
@@ -48,15 +49,6 @@ void leave_processor(int processor) {
   CPU_CLR(static_cast<size_t>(processor), &others);
   if (CPU_COUNT(&others) == 0) return;
   if (sched_setaffinity(0, sizeof(others), &others) == 0) sched_setaffinity(0, sizeof(allowed), &allowed);
-}
-
-// Signals to the process are for other threads: what handles them might run in the middle of code that the matrix
-// library generates, which keeps numbers in the register of the stack. Faults of this thread itself stay as they are.
-void block_signals() {
-  sigset_t signals;
-  sigfillset(&signals);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&signals, fault);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 }  // namespace

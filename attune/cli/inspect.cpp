@@ -16,6 +16,7 @@
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
 #include "attune/models/presets.h"
+#include "attune/nn/parameter_places.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/train/config.h"
 
@@ -115,24 +116,15 @@ struct ListedParameter {
 };
 
 std::vector<ListedParameter> list_parameters(const TransformerConfig& config) {
-  class Lister final : public Visitor {
-   public:
-    std::vector<ListedParameter> parameters;
-
-   protected:
-    void on_parameter(const std::string& path, Parameter& parameter) override {
-      if (!parameter.defined()) return;
-      const auto [first, is_new] = names_.try_emplace(address_of(parameter), path);
-      parameters.push_back({path, shape_of(parameter), is_new ? "" : first->second});
-    }
-
-   private:
-    std::map<const void*, std::string> names_;
-  };
   const auto model = build_without_values(config);
-  Lister lister;
-  model->visit(lister);
-  return std::move(lister.parameters);
+  std::vector<ListedParameter> parameters;
+  std::map<const void*, std::string> names;  // by address
+  for (const auto& [name, parameter] : places_of(*model)) {
+    if (!parameter->defined()) continue;
+    const auto [first, is_new] = names.emplace(address_of(*parameter), name);
+    parameters.push_back({name, shape_of(*parameter), is_new ? "" : first->second});
+  }
+  return parameters;
 }
 
 Json layer_json(const ParameterCounts::Layer& layer) {

@@ -154,10 +154,10 @@ json parse_object(const std::string& line, const LabelledReadOptions& options, c
                   std::vector<std::string>& fields) {
   if (line.find('\0') != std::string::npos) return json(json::value_t::discarded);  // the parser takes it for the end
   std::set<std::string> seen;
-  int most = 1;
+  int deepest = 1;  // that is kept: of a list, or an object in the line's object, the kind is enough
   const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
-    if (depth == 0 && event == json::parse_event_t::array_start) most = 0;
-    if (depth > most) return false;  // of a list, or an object in the line's object, the kind is enough
+    if (depth == 0 && event == json::parse_event_t::array_start) deepest = 0;
+    if (depth > deepest) return false;
     if (depth != 1 || event != json::parse_event_t::key) return true;
     const auto& name = value.get_ref<const std::string&>();
     if (fields.size() <= kNamesShown) fields.push_back(name);

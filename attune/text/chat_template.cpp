@@ -1,11 +1,9 @@
 #include "attune/text/chat_template.h"
 
 #include <algorithm>
-#include <charconv>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
@@ -75,24 +73,7 @@ ReadTemplate read_template(std::string_view source, std::string where) {
   return {.where = std::move(where), .block = std::move(block)};
 }
 
-// Throws DataError for an integer beyond 64 bits with a sign, which parse_json() rounds. `json` is valid.
-void refuse_large_integers(std::string_view json, std::string_view where) {
-  for (size_t at = 0; at < json.size(); ++at) {
-    if (json[at] == '"') {
-      for (++at; json[at] != '"'; ++at)
-        if (json[at] == '\\') ++at;
-      continue;
-    }
-    if (json[at] != '-' && (json[at] < '0' || json[at] > '9')) continue;
-    const size_t end = std::min(json.find_first_not_of("+-.0123456789Ee", at), json.size());
-    const std::string_view number = json.substr(at, end - at);
-    int64_t value = 0;
-    if (number.find_first_of(".Ee") == std::string_view::npos &&
-        std::from_chars(number.data(), number.data() + number.size(), value).ec != std::errc())
-      fail<DataError>("{}: the integer {} is beyond 64 bits with a sign", where, cut_text(number, 40));
-    at = end - 1;
-  }
-}
+constexpr JsonLimits kExact = {.exact_integers = true};
 
 // transformers leaves out the keys of a message that are null.
 Json without_nulls(Json& message) {
@@ -136,14 +117,15 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs:
   for (const huggingface::SpecialToken& token : huggingface::kSpecialTokens)
     for (const huggingface::SpecialNames* names : {&of_base, &config.names})
       if (const std::string& text = names->*token.name; !text.empty()) tokens[token.field] = text;
-  // Those of the class that reads a tokenizer.json, but for LlamaTokenizer, which reads some of them and not others.
-  const std::string name =
-      huggingface::class_for(config.tokenizer_class(), huggingface::read_model_names(folder), true);
-  const bool has_class = name != "LlamaTokenizer" && is_there(folder / "tokenizer.json");
-  const huggingface::TokenizerClass* const type = has_class ? huggingface::find_class(name) : nullptr;
-  for (size_t i = 0; type != nullptr && i < huggingface::kSpecialTokens.size(); ++i) {
-    const char* const field = huggingface::kSpecialTokens[i].field;
-    if (type->tokens[i] != nullptr && !config.says(field)) tokens.emplace(field, type->tokens[i]);
+  if (is_there(folder / "tokenizer.json")) {
+    // Those of the class that reads it. LlamaTokenizer reads none of bytes: whether it is one, is not looked at.
+    constexpr bool kByteLevel = true;
+    const huggingface::TokenizerClass* const type = huggingface::find_class(
+        huggingface::class_for(config.tokenizer_class(), huggingface::read_model_names(folder), kByteLevel));
+    for (size_t i = 0; type != nullptr && i < huggingface::kSpecialTokens.size(); ++i) {
+      const char* const field = huggingface::kSpecialTokens[i].field;
+      if (type->tokens[i] != nullptr && !config.says(field)) tokens.emplace(field, type->tokens[i]);
+    }
   }
   const Sources sources = sources_of(folder, config.values);
   if (!sources.main) return {};
@@ -170,16 +152,14 @@ std::string ChatTemplate::render(const std::vector<ChatMessage>& messages, const
 
 std::string ChatTemplate::render_json(std::string_view messages, std::string_view variables,
                                       const ChatTemplateOptions& options) const {
-  Json list = parse_json<DataError>(messages, "messages");
-  refuse_large_integers(messages, "messages");
+  Json list = parse_json<DataError>(messages, "messages", kExact);
   if (!list.is_array()) fail<DataError>("messages: needs a list of messages, found {}", list.type_name());
   for (Json& message : list) {
     if (!message.is_object()) fail<DataError>("messages: needs objects in the list, found {}", message.type_name());
     message = without_nulls(message);
     add_reasoning(message);
   }
-  const Json more = parse_json<DataError>(variables, "variables");
-  refuse_large_integers(variables, "variables");
+  const Json more = parse_json<DataError>(variables, "variables", kExact);
   if (!more.is_object()) fail<DataError>("variables: needs an object, found {}", more.type_name());
   const bool has_tools = more.contains("tools") && !more["tools"].is_null();
   const ReadTemplate& chosen = has_tools && parsed_->with_tools ? *parsed_->with_tools : parsed_->main;

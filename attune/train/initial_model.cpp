@@ -20,6 +20,7 @@
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
+#include "attune/nn/parameter_places.h"
 
 namespace attune {
 namespace {
@@ -81,22 +82,6 @@ std::unique_ptr<Module> load(const OpenedFolder& folder, BasePrecision precision
     keep_panels_alone(*model);
   }
   return model;
-}
-
-using Places = std::vector<std::pair<std::string, Parameter*>>;
-
-// All places of parameters with their names; a shared one has several.
-Places places_of(Module& module) {
-  class Collector final : public Visitor {
-   public:
-    Places places;
-
-   protected:
-    void on_parameter(const std::string& path, Parameter& parameter) override { places.emplace_back(path, &parameter); }
-  };
-  Collector collector;
-  module.visit(collector);
-  return std::move(collector.places);
 }
 
 // The matrix of the initial model takes the place of the tensor. Lookups read the panels, products the numbers in them.
@@ -196,7 +181,7 @@ FilledModel InitialModel::fill(const RunConfig& config, Module& model) const {
   std::map<std::string, const Parameter*> values;
   for (const auto& [name, parameter] : places_of(*initial)) values.emplace(name, parameter);
   const bool new_head = config.model.labels != folder_.config().model.labels;
-  const Places places = places_of(model);
+  const ParameterPlaces places = places_of(model);
   std::set<const void*> seen;
   std::vector<std::string> missing;
   for (const auto& [name, parameter] : places) {

@@ -39,13 +39,10 @@ std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& conf
                                           .seed = config.train.seed});
 }
 
-bool keeps_line_ends(TokenizerKind kind) {
-  return kind == TokenizerKind::characters || kind == TokenizerKind::bytes;
-}
-
 std::shared_ptr<const Tokenizer> learn_from_prompts(const RunConfig& config, const fs::path& scratch_folder) {
   LearningText text(scratch_folder);
-  read_prompt_texts(paths(config.data.train_files), keeps_line_ends(config.data.tokenizer_type),
+  const bool keeps_line_ends = config.data.tokenizer_type == TokenizerKind::characters;
+  read_prompt_texts(paths(config.data.train_files), keeps_line_ends,
                     [&](const std::string& prompt, const std::string& answer) {
                       text.add(prompt);
                       text.add(answer);

@@ -9,6 +9,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/glob.h"
 #include "attune/nn/adapters/adapters.h"
+#include "attune/nn/parameter_places.h"
 
 namespace attune {
 namespace {
@@ -20,25 +21,16 @@ struct Shared {
 };
 
 std::vector<Shared> parameters_of(Module& model) {
-  class Collector final : public Visitor {
-   public:
-    std::vector<Shared> found;
-
-   protected:
-    void on_parameter(const std::string& path, Parameter& parameter) override {
-      if (!parameter.defined()) return;
-      const auto [number, is_new] = numbers_.emplace(address_of(parameter), found.size());
-      if (is_new) found.emplace_back();
-      found[number->second].names.push_back(path);
-      found[number->second].places.push_back(&parameter);
-    }
-
-   private:
-    std::map<const void*, size_t> numbers_;  // by address
-  };
-  Collector collector;
-  model.visit(collector);
-  return std::move(collector.found);
+  std::vector<Shared> found;
+  std::map<const void*, size_t> numbers;  // by address
+  for (const auto& [name, parameter] : places_of(model)) {
+    if (!parameter->defined()) continue;
+    const auto [number, is_new] = numbers.emplace(address_of(*parameter), found.size());
+    if (is_new) found.emplace_back();
+    found[number->second].names.push_back(name);
+    found[number->second].places.push_back(parameter);
+  }
+  return found;
 }
 
 void freeze(const RunConfig& config, const std::vector<std::string>& new_names, Module& model) {

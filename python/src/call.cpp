@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "attune/base/block_signals.h"
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 
@@ -35,17 +36,6 @@ std::exception_ptr error_of(const std::function<void()>& body) {
     return std::current_exception();
   }
   return nullptr;
-}
-
-// Blocks all signals but those of faults of this thread itself. Code of the matrix library keeps numbers in the
-// register of the stack: the handler of a signal that interrupts it writes over other memory. Returns what was blocked
-// before.
-sigset_t block_signals() {
-  sigset_t signals, before;
-  sigfillset(&signals);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&signals, fault);
-  ::pthread_sigmask(SIG_BLOCK, &signals, &before);
-  return before;
 }
 
 /// A thread that runs one body after another, without signals. It never ends: the process may, while it waits for the

@@ -16,7 +16,7 @@
 #include "attune/inference/translation_call.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/inference/decoding/wrapped_model.h"
-#include "tests/inference/random_model.h"
+#include "tests/inference/translator_fixture.h"
 #include "tests/support/errors.h"
 
 namespace attune {
@@ -24,40 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::shared_ptr<const Tokenizer> words_tokenizer(const std::string& prefix, int count) {
-  std::vector<std::string> words;
-  for (int i = 0; i < count; ++i) words.push_back(prefix + std::to_string(i));
-  return std::make_shared<WhitespaceTokenizer>(words);
-}
-
-class TranslatorTest : public ::testing::Test {
- protected:
-  TranslatorTest() : model_(random_model(config())) { token_bias(*model_, 3) += 2; }
-
-  static TransformerConfig config() {
-    TransformerConfig c = small_config(MultiHeadLatent{}, NormPlacement::pre);
-    c.target_vocab = 30;
-    return c;
-  }
-  static std::vector<std::string> sentences(int count) {
-    Random random(8);
-    std::vector<std::string> lines(static_cast<size_t>(count));
-    for (std::string& line : lines) {
-      const uint64_t length = random.below(12);  // 0: an empty line
-      for (uint64_t i = 0; i < length; ++i) line += (i > 0 ? " a" : "a") + std::to_string(random.below(36));
-    }
-    return lines;
-  }
-  std::vector<Translation> translate(const std::vector<std::string>& lines,
-                                     const TranslateOptions& options = {}) const {
-    return translator_.translate(lines, options);
-  }
-
-  std::shared_ptr<Transformer> model_;
-  std::shared_ptr<const Tokenizer> source_ = words_tokenizer("a", 36), target_ = words_tokenizer("b", 26);
-  GenerationConfig generation_ = {.beam_size = 3, .max_length = 10};
-  Translator translator_{model_, source_, target_, generation_};
-};
+class TranslatorTest : public TranslatorFixture {};
 
 TEST_F(TranslatorTest, AnInterruptAndATextOfMegabytesEndIt) {
   const std::atomic<bool> interrupt = true;
@@ -188,72 +155,6 @@ TEST_F(TranslatorTest, ThreadsChangeNothing) {
       }
     }
   }
-}
-
-// Pieces of any size; where it need not wait, the reader now and then has nothing at hand.
-TEST_F(TranslatorTest, AStreamIsTranslatedInItsOrder) {
-  const std::vector<std::string> lines = sentences(150);
-  const auto together = translate(lines);
-  for (const size_t most : {size_t{1}, size_t{9}, size_t{60}, size_t{150}}) {
-    Random random(most);
-    size_t read = 0;
-    std::vector<Translation> written;
-    translator_.translate({.read =
-                               [&](bool wait) {
-                                 std::vector<StreamedSentence> piece;
-                                 if (!wait && random.below(3) == 0) return piece;
-                                 const size_t size = 1 + random.below(most);
-                                 while (piece.size() < size && read < lines.size())
-                                   piece.push_back({.text = lines[read++]});
-                                 return piece;
-                               },
-                           .write =
-                               [&](std::vector<Translation> translations) {
-                                 for (Translation& t : translations) written.push_back(std::move(t));
-                                 EXPECT_LE(written.size(), read);
-                               }},
-                          {.batch_sentences = 8});
-    ASSERT_EQ(written.size(), lines.size()) << "pieces of at most " << most;
-    for (size_t i = 0; i < lines.size(); ++i) {
-      EXPECT_EQ(written[i].text(), together[i].text()) << i;
-      EXPECT_EQ(written[i].n_best[0].score, together[i].n_best[0].score) << i;
-    }
-  }
-}
-
-TEST_F(TranslatorTest, AStreamHoldsNoMoreThanItNeeds) {
-  constexpr size_t kSentences = 20000, kPiece = 64;
-  const TranslateOptions options{.generation = GenerationConfig{.beam_size = 1, .max_length = 3}};
-  const auto distinct = translate({"a1 a2 a3", "a4", ""}, options);
-  size_t read = 0, written = 0, most = 0;
-  const auto piece = [&](bool) {
-    std::vector<StreamedSentence> sentences;
-    for (; sentences.size() < kPiece && read < kSentences; ++read)
-      sentences.push_back({.text = std::vector{"a1 a2 a3", "a4", ""}[read % 3]});
-    most = std::max(most, read - written);
-    return sentences;
-  };
-  const auto write = [&](const std::vector<Translation>& translations) {
-    for (const Translation& t : translations) EXPECT_EQ(t.text(), distinct[written++ % 3].text());
-  };
-  translator_.translate({.read = piece, .write = write}, options);
-  EXPECT_EQ(written, kSentences);
-  EXPECT_LE(most, 2048 + kPiece);
-}
-
-TEST_F(TranslatorTest, WhatCameBeforeAnErrorIsWritten) {
-  const auto alone = translate({"a1 a2", "a3"});
-  int pieces = 0;
-  std::vector<std::string> written;
-  const auto read = [&](bool) -> std::vector<StreamedSentence> {
-    if (++pieces == 3) fail<DataError>("line 3 is broken");
-    return {{.text = pieces == 1 ? "a1 a2" : "a3"}};
-  };
-  const auto write = [&](const std::vector<Translation>& translations) {
-    for (const Translation& t : translations) written.push_back(t.text());
-  };
-  EXPECT_EQ(message_of<DataError>([&] { translator_.translate({.read = read, .write = write}); }), "line 3 is broken");
-  EXPECT_EQ(written, (std::vector<std::string>{alone[0].text(), alone[1].text()}));
 }
 
 TEST_F(TranslatorTest, DemandsAreMet) {
@@ -476,44 +377,6 @@ TEST_F(TranslatorTest, RefusesWhatIsNoUtf8) {
   EXPECT_EQ(written,
             (std::vector<std::string>{translator_.translate("a1").text(), "", translator_.translate("a2").text()}));
   EXPECT_EQ(told, std::vector<std::string>{"news:2: is not valid UTF-8"});
-}
-
-// A source of more than four tokens, with which the beam has no room in the cache.
-TEST_F(TranslatorTest, ASentenceThatIsTooLargeForTheCacheIsNamedAndSkippedAlone) {
-  const int64_t most_tokens = 1 + generation_.beam_size * generation_.max_length;
-  const Translator tight(model_, source_, target_, generation_,
-                         {.cache_bytes = translator_.scheduler().model().cache_bytes(most_tokens, 5)});
-  const std::string large = "a1 a2 a3 a4 a5";
-  std::vector<Translation> written;
-  std::vector<std::string> told;
-  std::vector<StreamedSentence> piece;
-  const auto translate_stream = [&](const std::function<void(const std::string&)>& skip) {
-    written.clear();
-    piece = {{.text = "a1 a2"}, {.text = large, .place = "news:2"}, {.text = "a3 a4 a5 a6"}};
-    tight.translate({.read = [&](bool) { return std::exchange(piece, {}); },
-                     .write =
-                         [&](std::vector<Translation> translations) {
-                           for (Translation& t : translations) written.push_back(std::move(t));
-                         },
-                     .skip = skip});
-  };
-  const std::string refusal = "news:2: request: its cache may come to";
-  EXPECT_THAT(message_of<ConfigError>([&] { translate_stream({}); }), HasSubstr(refusal));
-  ASSERT_EQ(written.size(), 1u);
-  EXPECT_EQ(written[0].text(), translator_.translate("a1 a2").text());
-  translate_stream([&](const std::string& what) { told.push_back(what); });
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_THAT(told[0], HasSubstr(refusal));
-  ASSERT_EQ(written.size(), 3u);
-  EXPECT_EQ(written[0].text(), translator_.translate("a1 a2").text());
-  EXPECT_EQ(written[1].text(), "");
-  EXPECT_EQ(written[1].error, told[0]);
-  EXPECT_FALSE(written[1].n_best.front().finished);
-  EXPECT_EQ(written[2].text(), translator_.translate("a3 a4 a5 a6").text());
-  EXPECT_THAT(message_of<ConfigError>([&] {
-                tight.translate({"a1", large});
-              }),
-              HasSubstr("sentence 2: request: its cache may come to"));
 }
 
 TEST_F(TranslatorTest, AnErrorOfTheCallerEndsItsCallAlone) {

@@ -172,11 +172,9 @@ SettingsFiles TokenizerConfig::read_files() const {
 SettingsFiles TokenizerConfig::with_class(SettingsFiles settings, const std::string& name) const {
   nlohmann::json changed = values;
   changed["tokenizer_class"] = name;
-  for (const SpecialToken& token : kSpecialTokens) {  // the copy may come beside a config.json of another model_type
-    if (says(token.field)) continue;
-    const std::string& content = names.*token.name;
-    changed[token.field] = content.empty() ? nlohmann::json() : nlohmann::json(content);
-  }
+  for (const SpecialToken& token : kSpecialTokens)  // the copy may come beside a config.json of another model_type
+    if (const std::string& content = names.*token.name; !content.empty() && !says(token.field))
+      changed[token.field] = content;
   const std::string own = kSettingsFiles[0];
   std::erase_if(settings, [&](const auto& file) { return file.first == own; });
   settings.emplace_back(own, changed.dump());

@@ -292,5 +292,16 @@ TEST(PieceTokenizer, ASavedOneReadsTheSame) {
   EXPECT_EQ(load_tokenizers(copy.path()).source->encode_for_model("so").ids, tokenizer->encode_for_model("so").ids);
 }
 
+// In the copy null would say that there is no such token.
+TEST(PieceTokenizer, TheCopyOfOneWhoseModelTellsItsClassNamesNoTokensMore) {
+  const PieceFolder folder = fairseq({{"eos_token", "</s>"}});
+  write_file(folder.folder / "config.json", R"({"model_type": "xlm-roberta"})");
+  const auto tokenizer = folder.load();
+  const TemporaryFolder copy;
+  save_tokenizers(copy.path(), *tokenizer, *tokenizer);
+  EXPECT_EQ(json::parse(read_file(copy.path() / "tokenizer_config.json")),
+            (json{{"eos_token", "</s>"}, {"tokenizer_class", "XLMRobertaTokenizer"}}));
+}
+
 }  // namespace
 }  // namespace attune
