@@ -1,6 +1,7 @@
 #pragma once
 // A family of models of the Hugging Face hub is a table: its configuration in terms of ours, and where our parameters
-// are in its files. To add a family, write a file like gpt2.cpp and add it to families.cpp; see docs/hugging-face.md.
+// are in its files. To add a family, write a file like families/gpt2.cpp and add it to families.cpp
+// (docs/hugging-face.md).
 
 #include <string>
 #include <string_view>

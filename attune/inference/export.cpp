@@ -14,7 +14,7 @@
 #include "attune/inference/embedder.h"
 #include "attune/inference/stored_model.h"
 #include "attune/io/json_file.h"
-#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/settings_files.h"
 #include "attune/text/huggingface/written_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer_files.h"

@@ -7,8 +7,8 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
-#include "attune/text/huggingface/special_tokens.h"
-#include "attune/text/huggingface/tokenizer_class.h"
+#include "attune/text/huggingface/folders/tokenizer_class.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 #include "attune/text/jinja/interpreter.h"
 #include "attune/text/jinja/parser.h"
 
@@ -118,7 +118,8 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs:
     for (const huggingface::SpecialNames* names : {&of_base, &config.names})
       if (const std::string& text = names->*token.name; !text.empty()) tokens[token.field] = text;
   if (is_there(folder / "tokenizer.json")) {
-    // Those of the class that reads it. LlamaTokenizer reads none of bytes: whether it is one, is not looked at.
+    // Those of the class that reads it, but for LlamaTokenizer: only the file itself, which is not read here, tells
+    // whether that class reads it.
     constexpr bool kByteLevel = true;
     const huggingface::TokenizerClass* const type = huggingface::find_class(
         huggingface::class_for(config.tokenizer_class(), huggingface::read_model_names(folder), kByteLevel));

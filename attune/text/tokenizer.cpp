@@ -7,7 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/text/character_tokenizer.h"
-#include "attune/text/huggingface/folder.h"
+#include "attune/text/huggingface/folders/folder.h"
 #include "attune/text/huggingface/tokenizer_json.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer_files.h"

@@ -5,7 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/settings_files.h"
 #include "attune/text/huggingface/tokenizer_json.h"
 
 namespace attune {

@@ -15,6 +15,7 @@
 #include "attune/text/huggingface/normalizers.h"
 #include "attune/text/huggingface/post_processor.h"
 #include "attune/text/huggingface/pre_tokenizers.h"
+#include "attune/text/huggingface/settings_files.h"
 #include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/tokenizer.h"
 

@@ -1,6 +1,6 @@
 // vocab.json of a Marian model, beside SentencePiece models that are as they should be.
 
-#include "attune/text/huggingface/folder.h"
+#include "attune/text/huggingface/folders/folder.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 #include "tests/text/sentence_piece_text.h"

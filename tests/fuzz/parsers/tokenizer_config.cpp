@@ -1,7 +1,7 @@
 // tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json, separated by NUL, beside a small
 // tokenizer.json.
 
-#include "attune/text/huggingface/folder.h"
+#include "attune/text/huggingface/folders/folder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

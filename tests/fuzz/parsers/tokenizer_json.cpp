@@ -1,6 +1,6 @@
 // tokenizer.json of the Hugging Face hub; what is accepted reads and writes a text.
 
-#include "attune/text/huggingface/folder.h"
+#include "attune/text/huggingface/folders/folder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

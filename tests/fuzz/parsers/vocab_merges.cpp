@@ -1,6 +1,6 @@
 // vocab.json, merges.txt and tokenizer_config.json (byte-level BPE), separated by NUL.
 
-#include "attune/text/huggingface/folder.h"
+#include "attune/text/huggingface/folders/folder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-#include "attune/text/huggingface/m2m100.h"
+#include "attune/text/huggingface/folders/m2m100.h"
 
 #include <sentencepiece_processor.h>
 

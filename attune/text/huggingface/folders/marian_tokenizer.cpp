@@ -1,4 +1,4 @@
-#include "attune/text/huggingface/marian_tokenizer.h"
+#include "attune/text/huggingface/folders/marian_tokenizer.h"
 
 #include <sentencepiece_processor.h>
 
@@ -6,6 +6,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/tokenizer_json.h"
 #include "attune/text/sentence_piece_processor.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "attune/text/huggingface/added_tokens.h"
-#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/folders/tokenizer_class.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 #include "attune/text/huggingface/token_map.h"
-#include "attune/text/huggingface/tokenizer_class.h"
 
 namespace attune::huggingface {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "attune/hub/bert.h"
 #include "attune/hub/describe.h"
 #include "attune/hub/families.h"
+#include "attune/hub/families/bert.h"
 #include "attune/hub/translate.h"
 
 namespace attune {

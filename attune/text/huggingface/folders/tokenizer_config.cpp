@@ -1,4 +1,4 @@
-#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 
 #include <algorithm>
 #include <map>
@@ -188,12 +188,6 @@ nlohmann::json read_settings(const fs::path& file) {
   return values;
 }
 
-std::string settings_prefix(const fs::path& file) {
-  constexpr std::string_view kName = "tokenizer.json";
-  const std::string name = file.filename().string();
-  return name.ends_with(kName) ? name.substr(0, name.size() - kName.size()) : "";
-}
-
 TokenizerConfig read_tokenizer_config(const fs::path& folder, const std::string& prefix) {
   TokenizerConfig config;
   config.folder = folder;
@@ -218,12 +212,6 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder, const std::string&
   for (const char* name : {kChatTemplate, kToolTemplate})
     if (const fs::path chat = folder / name; is_there(chat)) config.files.push_back(chat);
   return config;
-}
-
-void write_settings_file(const fs::path& folder, const std::string& name, std::string_view bytes) {
-  const fs::path file = folder / name;
-  if (name.find('/') != std::string::npos) make_directories(file.parent_path());  // `folder` itself is there
-  write_file(file, bytes);
 }
 
 }  // namespace attune::huggingface

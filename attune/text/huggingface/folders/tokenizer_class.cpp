@@ -1,4 +1,4 @@
-#include "attune/text/huggingface/tokenizer_class.h"
+#include "attune/text/huggingface/folders/tokenizer_class.h"
 
 #include <algorithm>
 
@@ -101,6 +101,11 @@ constexpr std::array kModelTypes = std::to_array<ModelType>({
 });
 
 }  // namespace
+
+bool has_language_first(const TokenizerClass& type, const TokenizerConfig& config) {
+  return type.language == LanguagePlace::first ||
+         (type.language == LanguagePlace::first_unless_legacy && !config.flag("legacy_behaviour", false));
+}
 
 const TokenizerClass* find_class(std::string_view name) {
   const auto found = std::ranges::find(kClasses, name, &TokenizerClass::name);

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "attune/hub/bert.h"
 #include "attune/hub/describe.h"
 #include "attune/hub/families.h"
+#include "attune/hub/families/bert.h"
 #include "attune/hub/translate.h"
 
 namespace attune {

@@ -9,7 +9,7 @@
 
 #include "attune/base/file.h"
 #include "attune/text/chat_template.h"
-#include "attune/text/huggingface/tokenizer_class.h"
+#include "attune/text/huggingface/folders/tokenizer_class.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 #include "tests/support/errors.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 
 namespace attune::huggingface {
 

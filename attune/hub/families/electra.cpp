@@ -1,8 +1,8 @@
 // ELECTRA: Clark et al. 2020. BERT, perhaps with narrow tables of embeddings, and with other heads.
 
-#include "attune/hub/bert.h"
 #include "attune/hub/describe.h"
 #include "attune/hub/families.h"
+#include "attune/hub/families/bert.h"
 #include "attune/hub/translate.h"
 
 namespace attune {

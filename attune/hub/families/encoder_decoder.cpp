@@ -1,4 +1,4 @@
-#include "attune/hub/encoder_decoder.h"
+#include "attune/hub/families/encoder_decoder.h"
 
 #include "attune/hub/translate.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "attune/text/huggingface/added_tokens.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 #include "attune/text/huggingface/post_processor.h"
-#include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/tokenizer.h"
 
 namespace sentencepiece {

@@ -1,16 +1,16 @@
-#include "attune/text/huggingface/folder.h"
+#include "attune/text/huggingface/folders/folder.h"
 
 #include <algorithm>
 
 #include "attune/base/file.h"
 #include "attune/text/huggingface/bpe.h"
-#include "attune/text/huggingface/folder_settings.h"
+#include "attune/text/huggingface/folders/folder_settings.h"
+#include "attune/text/huggingface/folders/m2m100.h"
+#include "attune/text/huggingface/folders/marian_tokenizer.h"
+#include "attune/text/huggingface/folders/piece_tokenizer.h"
+#include "attune/text/huggingface/folders/tokenizer_class.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 #include "attune/text/huggingface/hugging_face_tokenizer.h"
-#include "attune/text/huggingface/m2m100.h"
-#include "attune/text/huggingface/marian_tokenizer.h"
-#include "attune/text/huggingface/piece_tokenizer.h"
-#include "attune/text/huggingface/special_tokens.h"
-#include "attune/text/huggingface/tokenizer_class.h"
 #include "attune/text/huggingface/word_piece.h"
 #include "attune/text/vocabulary_json.h"
 
@@ -208,9 +208,7 @@ std::optional<PostProcessor> language_frame(const TokenizerClass& type, const To
     fail<FileError>("{}: src_lang: \"{}\" is not in the vocabulary", (config.folder / "tokenizer_config.json").string(),
                     cut_text(named, 80));
   if (language < 0 || tokenizer.eos_id() < 0) return {};
-  const bool at_end = type.language == LanguagePlace::last ||
-                      (type.language == LanguagePlace::first_unless_legacy && config.flag("legacy_behaviour", false));
-  return around_language(language, tokenizer.eos_id(), !at_end);
+  return around_language(language, tokenizer.eos_id(), has_language_first(type, config));
 }
 
 Parts read_parts(TokenizerJson& json, const std::string& name) {

@@ -1,4 +1,4 @@
-#include "attune/text/huggingface/folder_settings.h"
+#include "attune/text/huggingface/folders/folder_settings.h"
 
 #include <string>
 #include <unordered_map>

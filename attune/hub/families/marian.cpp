@@ -1,8 +1,8 @@
 // Marian: Junczys-Dowmunt et al. 2018, and the OPUS-MT models, Tiedemann and Thottingal 2020.
 
 #include "attune/hub/describe.h"
-#include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
+#include "attune/hub/families/encoder_decoder.h"
 
 namespace attune {
 namespace marian {

@@ -1,6 +1,6 @@
 // BERT: Devlin et al. 2019.
 
-#include "attune/hub/bert.h"
+#include "attune/hub/families/bert.h"
 
 #include "attune/hub/describe.h"
 #include "attune/hub/families.h"

@@ -1,4 +1,4 @@
-#include "attune/text/huggingface/piece_tokenizer.h"
+#include "attune/text/huggingface/folders/piece_tokenizer.h"
 
 #include <sentencepiece_processor.h>
 
@@ -9,7 +9,7 @@
 #include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/text/huggingface/tokenizer_class.h"
+#include "attune/text/huggingface/folders/tokenizer_class.h"
 #include "attune/text/sentence_piece_processor.h"
 
 namespace attune::huggingface {
@@ -17,18 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The settings of a folder. Flags of another type count as missing.
+// The settings of a folder.
 struct Settings {
+  const TokenizerClass& type;
   const TokenizerConfig& config;
   std::string file;  // that is named in errors
   const sentencepiece::SentencePieceProcessor& model;
 
   int32_t pieces() const { return model.GetPieceSize(); }
 
-  bool flag(const char* field, bool otherwise) const {
-    const auto found = config.values.find(field);
-    return found != config.values.end() && found->is_boolean() ? found->get<bool>() : otherwise;
-  }
   int64_t count(const char* field, int64_t otherwise) const {
     const auto found = config.values.find(field);
     if (found == config.values.end()) return otherwise;
@@ -53,30 +50,20 @@ PieceLayout xlm_roberta(const Settings& settings) {
   return layout;
 }
 
-// mBART-50 and NLLB have the language before a text, mBART after it. `otherwise`: where the folder names none.
-PieceLayout translation(const Settings& settings, bool language_first, const char* otherwise) {
+// mBART and NLLB. Where the class's own language is none of the folder's, the first one takes its place.
+PieceLayout translation(const Settings& settings) {
   PieceLayout layout = fairseq_layout();
   layout.last = settings.config.languages(settings.file);
-  const std::string language = settings.config.text("src_lang", otherwise);
-  const auto found = std::ranges::find(layout.last, language);
+  const std::string named = settings.config.text("src_lang", "");
+  const auto found = std::ranges::find(layout.last, named.empty() ? settings.type.source_language : named);
+  if (found == layout.last.end() && !named.empty())
+    fail<FileError>("{}: src_lang: \"{}\" is none of additional_special_tokens", settings.file, cut_text(named, 80));
   const auto first_language = settings.pieces() + layout.shift;
   const auto id = first_language + static_cast<int32_t>(found == layout.last.end() ? 0 : found - layout.last.begin());
   layout.special.mask = first_language + static_cast<int32_t>(layout.last.size());
   layout.last.push_back("<mask>");
-  layout.around = around_language(id, 2, language_first);
+  layout.around = around_language(id, 2, has_language_first(settings.type, settings.config));
   return layout;
-}
-
-PieceLayout mbart(const Settings& settings) {
-  return translation(settings, false, "en_XX");
-}
-
-PieceLayout nllb(const Settings& settings) {
-  return translation(settings, !settings.flag("legacy_behaviour", false), "eng_Latn");
-}
-
-PieceLayout mbart50(const Settings& settings) {
-  return translation(settings, true, "en_XX");
 }
 
 PieceLayout t5(const Settings& settings) {
@@ -89,11 +76,11 @@ PieceLayout t5(const Settings& settings) {
 
 PieceLayout llama(const Settings& settings) {
   PieceLayout layout{.first = {"<unk>", "<s>", "</s>"},
-                     .prefix_once = !settings.flag("legacy", false),
+                     .prefix_once = !settings.config.flag("legacy", false),
                      .special = {.pad = -1, .unk = 0, .bos = 1, .eos = 2}};
   std::vector<int32_t> before, after;
-  if (settings.flag("add_bos_token", true)) before = {1};
-  if (settings.flag("add_eos_token", false)) after = {2};
+  if (settings.config.flag("add_bos_token", true)) before = {1};
+  if (settings.config.flag("add_eos_token", false)) after = {2};
   std::vector<int32_t> between = after;
   between.insert(between.end(), before.begin(), before.end());
   layout.around = surrounded_by({before, between, after, 0});
@@ -101,14 +88,14 @@ PieceLayout llama(const Settings& settings) {
 }
 
 struct NamedLayout {
-  std::string_view name;  // of the class, without "Fast"
+  std::string_view name;  // of a class that find_class() knows
   PieceLayout (*make)(const Settings& settings);
 };
 
 constexpr std::array<NamedLayout, 6> kLayouts = {{{"XLMRobertaTokenizer", xlm_roberta},
-                                                  {"MBartTokenizer", mbart},
-                                                  {"MBart50Tokenizer", mbart50},
-                                                  {"NllbTokenizer", nllb},
+                                                  {"MBartTokenizer", translation},
+                                                  {"MBart50Tokenizer", translation},
+                                                  {"NllbTokenizer", translation},
                                                   {"T5Tokenizer", t5},
                                                   {"LlamaTokenizer", llama}}};
 
@@ -146,7 +133,8 @@ std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file, const Toke
         file.string(), cut_text(name, 80));
   std::string model = read_file(file, kMaxTokenizerBytes);
   auto processor = load_sentence_piece(model, file.string());
-  PieceLayout layout = found->make({.config = config, .file = file.string(), .model = *processor});
+  PieceLayout layout =
+      found->make({.type = *find_class(name), .config = config, .file = file.string(), .model = *processor});
   layout.added = config.added;
   layout.splits_special = config.flag("split_special_tokens", false);
   return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), std::move(layout), file,

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "attune/hub/describe.h"
-#include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
+#include "attune/hub/families/encoder_decoder.h"
 #include "attune/hub/translate.h"
 
 namespace attune {

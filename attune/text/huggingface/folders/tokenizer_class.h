@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/folders/tokenizer_config.h"
 
 namespace attune::huggingface {
 
@@ -22,6 +22,10 @@ struct TokenizerClass {
   LanguagePlace language = LanguagePlace::none;
   const char* source_language = "";  // where "src_lang" is missing
 };
+
+/// Whether a model of this class, which has a LanguagePlace, has the language in front of a text. Throws FileError for
+/// a "legacy_behaviour" that is no boolean.
+bool has_language_first(const TokenizerClass& type, const TokenizerConfig& config);
 
 /// The class with this name; null for names that are not known here, whose tokenizers are what tokenizer.json says.
 const TokenizerClass* find_class(std::string_view name);

@@ -1,7 +1,7 @@
 // SentencePiece models without tokenizer.json. expected.json is what transformers 5.23 makes of such folders; the two
 // models were trained by SentencePiece on 200 lines of English.
 
-#include "attune/text/huggingface/piece_tokenizer.h"
+#include "attune/text/huggingface/folders/piece_tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,6 +84,13 @@ TEST(PieceTokenizer, ATextIsEnglishWhereTheFolderSaysNothing) {
   EXPECT_EQ(ids({{"tokenizer_class", "MBartTokenizer"}}, codes).back(), 162);
   EXPECT_EQ(ids({{"tokenizer_class", "NllbTokenizer"}}, scripts).front(), 162);
   EXPECT_EQ(ids({{"tokenizer_class", "NllbTokenizer"}, {"legacy_behaviour", true}}, scripts).back(), 162);
+}
+
+TEST(PieceTokenizer, ALanguageThatAFolderLacksIsNamed) {
+  const PieceFolder folder = fairseq(
+      {{"tokenizer_class", "MBartTokenizer"}, {"src_lang", "de"}, {"additional_special_tokens", {"ar_AR", "de_DE"}}});
+  EXPECT_THAT(message_of<FileError>([&] { folder.load(); }),
+              HasSubstr("src_lang: \"de\" is none of additional_special_tokens"));
 }
 
 // fairseq has <mask> after the languages.

@@ -1,8 +1,8 @@
 // BART: Lewis et al. 2020. mBART, Liu et al. 2020, differs by its norms: before the sublayers, and a final one.
 
 #include "attune/hub/describe.h"
-#include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
+#include "attune/hub/families/encoder_decoder.h"
 
 namespace attune {
 namespace bart {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "attune/text/huggingface/added_tokens.h"
-#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/settings_files.h"
 #include "attune/text/huggingface/token_map.h"
 #include "attune/text/tokenizer.h"
 

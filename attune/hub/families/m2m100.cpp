@@ -2,8 +2,8 @@
 // target.
 
 #include "attune/hub/describe.h"
-#include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
+#include "attune/hub/families/encoder_decoder.h"
 #include "attune/hub/translate.h"
 
 namespace attune {
