@@ -3,9 +3,9 @@
 /* Attune from C (C99), and from every language that can call C. docs/c.md shows it in use.
 
    Texts are UTF-8 and end with NUL. A function that can fail returns an attune_status, and writes its result only when
-   that is ATTUNE_OK; attune_error_message() then says what is wrong in one line. What a function returns through its
-   last argument belongs to the caller, who frees it with the _free function of its type; NULL may be freed. Strings and
-   arrays inside an object live as long as the object.
+   that is ATTUNE_OK; else attune_error_message() says what is wrong in one line. An object that a function returns
+   through its last argument belongs to the caller, who frees it with the _free function of its type; NULL may be freed.
+   Strings and arrays inside an object live as long as the object.
 
    A model may be used by several threads at once. A result does not depend on other calls. Nobody may use an object
    while it is freed, or afterwards.
@@ -32,7 +32,7 @@ typedef enum attune_status {
   ATTUNE_COMMUNICATION_ERROR = 7, /* another process cannot be reached */
   ATTUNE_OUT_OF_MEMORY = 8,
   ATTUNE_ARGUMENT_ERROR = 9, /* a pointer is NULL that may not be */
-  ATTUNE_OTHER_ERROR = 10
+  ATTUNE_OTHER_ERROR = 10    /* any other, for instance of a device */
 } attune_status;
 
 /* What is wrong: one line about the last call of this thread that failed. "" before the first. */
@@ -76,8 +76,8 @@ void attune_translator_free(attune_translator* translator);
      required, banned  lists of phrases that each translation has, or does not have
      source_language, target_language   for models of many languages
      max_source_tokens longer sentences are an ATTUNE_DATA_ERROR (1024)
-     batch_sentences   at once, of each thread; from 2 to 15: of all threads together (64)
-     batch_tokens      of these sentences (8192)
+     batch_sentences   most sentences at once, of each thread; from 2 to 15: of all threads together (64)
+     batch_tokens      most source tokens of the sentences at once (8192)
      timeout_seconds   the search ends after so long; unfinished translations are as they are then (none)
      threads           of this call (docs/threads.md)
    `interrupt` may be NULL. */
@@ -110,7 +110,8 @@ attune_status attune_generator_load_with(const char* folder, const char* options
 void attune_generator_free(attune_generator* generator);
 
 /* Takes what was added to the text `index`, as soon as that is certain: whole characters. Returns 0 to go on; anything
-   else ends the call as attune_interrupt_set() does. It is called from the thread that called attune_generate(). */
+   else ends the call as attune_interrupt_set() does. The call's interrupt, if it has one, is then set and stays so
+   until attune_interrupt_reset(). The function is called from the thread that called attune_generate(). */
 typedef int (*attune_text_callback)(void* user, size_t index, const char* added);
 
 /* Continues `count` prompts. Options: the fields of sampling, with the model's own values where they are not given

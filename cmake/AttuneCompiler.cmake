@@ -14,19 +14,20 @@ endif()
 
 if(ATTUNE_SANITIZE)
   add_compile_options(-fsanitize=${ATTUNE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1
-                      -g1)  # lines for reports, no more: a third of the object size
+                      -g1)  # line numbers for reports alone: objects have a third of the size
   add_link_options(-fsanitize=${ATTUNE_SANITIZE})
-  if(ATTUNE_SANITIZE MATCHES thread)  # which does not know fences; Asio's mutexes order the same
+  if(ATTUNE_SANITIZE MATCHES thread)  # it does not know fences; Asio's mutexes give the same order
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
   endif()
 endif()
 
-# attune_join(TARGET [ALONE sources...] [READERS folders...]): the sources of a folder are compiled as one where
-# ATTUNE_JOIN_SOURCES is ON, or is TESTS and the target is a test program, since most of the time goes into headers that
-# they share. Alone are compiled: sources that include themselves once for each instruction set (Highway), those with
-# options of their own, and those that begin with a name below ALONE, which use a name of a neighbour for something else.
-# READERS read texts and configurations once, and are optimised less. Two warnings are off there: they take names of one
-# source for names of a header.
+# attune_join(TARGET [ALONE sources...] [READERS folders...]): compiles the sources of each folder as one, because most
+# of the time goes into the headers that they share. It does so if ATTUNE_JOIN_SOURCES is ON, or if it is TESTS and the
+# target is a test program. These sources are still compiled alone: those that include themselves once for each
+# instruction set (Highway), those with compile options of their own, and those whose path begins with an entry of
+# ALONE, because they use a name of a neighbour for something else. The folders of READERS read texts and configurations
+# once, and are optimised less. Two warnings are off in joined sources: they take names of one source for names of a
+# header.
 function(attune_join target)
   if(NOT ATTUNE_JOIN_SOURCES OR (ATTUNE_JOIN_SOURCES STREQUAL "TESTS" AND NOT target MATCHES "_test$"))
     return()

@@ -1,8 +1,9 @@
 # GPUs: the sources in attune/kernels/cuda. Sets attune_cuda_sources(TARGET), which adds them to a target.
 #   ATTUNE_CUDA=OFF       leaves them out (default)
 #   ATTUNE_CUDA=ON        compiles *.cu with nvcc; AUTO does where nvcc is found
-#   ATTUNE_CUDA=EMULATED  compiles them with the compiler of the host, which runs their threads: for tests without a GPU
-# nvcc comes from ATTUNE_NVCC, the PATH, /usr/local/cuda or .cuda/toolkit, where `scripts/setup cuda` puts that of PyPI.
+#   ATTUNE_CUDA=EMULATED  compiles them with the host's compiler and runs their threads there: for tests without a GPU
+# ATTUNE_NVCC names nvcc. If it is not set, nvcc is looked for in /usr/local/cuda, in .cuda/toolkit, where
+# `scripts/setup cuda` puts the toolkit from PyPI, and in the PATH.
 set(ATTUNE_CUDA OFF CACHE STRING "GPUs: ON, OFF, AUTO, where nvcc is found, or EMULATED, for tests on the host")
 set_property(CACHE ATTUNE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
 
@@ -16,7 +17,7 @@ elseif(ATTUNE_CUDA)
     execute_process(COMMAND ${ATTUNE_NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
     string(REGEX MATCH "release ([0-9.]+)" version "${version}")
     set(architectures 80 90)
-    if(CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)  # the first that knows it; before it, the PTX of 90 is for such GPUs
+    if(CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)  # the first that knows it; with older ones such GPUs run the PTX of 90
       list(APPEND architectures 100)
     endif()
     set(ATTUNE_CUDA_ARCHITECTURES ${architectures} CACHE STRING
@@ -26,14 +27,14 @@ elseif(ATTUNE_CUDA)
   endif()
 endif()
 
-if(ATTUNE_CUDA_BUILT)  # comes before attune/tensor/built_devices.h of the sources
+if(ATTUNE_CUDA_BUILT)  # is found before attune/tensor/built_devices.h of the sources
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cuda/attune/tensor/built_devices.h CONTENT
        "#pragma once\n\nnamespace attune {\n\ninline constexpr bool kBuiltWithCuda = true;\n\n}  // namespace attune\n")
   include_directories(BEFORE ${PROJECT_BINARY_DIR}/cuda)
 endif()
 
-# Compiles one source with nvcc; its object becomes a source of the target. The flags are those of attune_build, as far
-# as nvcc knows them.
+# Compiles one source with nvcc; its object becomes a source of the target. nvcc has flags of its own: those of
+# attune_build are for the compiler of the host.
 function(attune_nvcc target source)
   cmake_path(GET source STEM name)
   set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
@@ -64,7 +65,7 @@ function(attune_cuda_sources target)
   if(ATTUNE_CUDA STREQUAL "EMULATED")
     list(FILTER sources EXCLUDE REGEX "_(gpu|missing)\\.cpp$")
     set_source_files_properties(${kernels} TARGET_DIRECTORY ${target} PROPERTIES LANGUAGE CXX)
-    set(rounded gemm/panel_linear.cu gemm/panel_weight.cu)  # step by step, as on a GPU
+    set(rounded gemm/panel_linear.cu gemm/panel_weight.cu)  # after each operation, as on a GPU
     list(TRANSFORM rounded PREPEND attune/kernels/cuda/)
     set_source_files_properties(${rounded} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
     target_sources(${target} PRIVATE ${kernels} ${sources})
@@ -81,11 +82,11 @@ function(attune_cuda_sources target)
     list(FILTER sources EXCLUDE REGEX "/collectives_gpu\\.cpp$")
     message(STATUS "nccl.h is missing: ranks exchange gradients of GPUs through the memory of the host")
   endif()
-  add_library(attune_cuda_host OBJECT ${sources})  # what the compiler of the host compiles, alone
+  add_library(attune_cuda_host OBJECT ${sources})  # only what the compiler of the host compiles
   target_include_directories(attune_cuda_host PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(attune_cuda_host PRIVATE attune_build ${ATTUNE_LIBRARIES})
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:attune_cuda_host>)
-  add_custom_target(attune_cuda_kernels)  # what nvcc compiles, alone
+  add_custom_target(attune_cuda_kernels)  # only what nvcc compiles
   foreach(kernel IN LISTS kernels)
     attune_nvcc(${target} ${kernel})
   endforeach()

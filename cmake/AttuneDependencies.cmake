@@ -1,7 +1,8 @@
 # Every package comes from Debian 12 (scripts/setup installs them). docs/architecture.md says what each is for.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-# One of two files stands for oneDNN's products.
+# One of onednn_matmul.cpp and onednn_matmul_missing.cpp is compiled. ATTUNE_ONEDNN_OTHER is the suffix of the other
+# one, which CMakeLists.txt leaves out.
 set(ATTUNE_ONEDNN_OTHER "")
 if(ATTUNE_WITH_ONEDNN)
   find_package(OneDNN REQUIRED)
@@ -21,7 +22,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
 
-# One of two files stands for message passing: ATTUNE_MPI_OTHER is what tells the other one's name apart.
+# Likewise one of mpi_transport.cpp and mpi_transport_missing.cpp is compiled.
 set(ATTUNE_MPI_OTHER "")
 if(ATTUNE_MPI STREQUAL "AUTO")
   find_package(MPIC)  # mpirun is found with it
@@ -37,7 +38,8 @@ if(ATTUNE_BUILD_PROGRAM)
   # The server's: Beast and Asio are headers alone.
   find_package(Boost 1.74 REQUIRED)
   find_package(OpenSSL REQUIRED)
-  # One of two files stands for the detection of languages, which is optional.
+  # Detection of languages is optional: likewise one of language_detector.cpp and language_detector_missing.cpp is
+  # compiled.
   find_library(CLD2_LIBRARY cld2)
   find_path(CLD2_INCLUDE_DIR cld2/public/compact_lang_det.h)
   set(ATTUNE_CLD2_OTHER "")
@@ -51,14 +53,14 @@ if(ATTUNE_BUILD_PROGRAM)
   mark_as_advanced(CLD2_LIBRARY CLD2_INCLUDE_DIR)
 endif()
 
-# What the sources need beside that, from headers alone. Highway's scalar target stays as the fallback; the old SSE
-# targets only cost compile time, and SVE's vectors, which have no size, cannot be kept in arrays: Arm machines run NEON.
+# What the sources need as well, as headers. Highway's scalar target stays as the fallback; the old SSE targets only
+# cost compile time. SVE's vectors cannot be kept in arrays, since their size is not known: Arm machines run NEON.
 target_link_libraries(attune_build INTERFACE nlohmann_json::nlohmann_json)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(disabled_targets "HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
 else()
   set(disabled_targets "HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL")
-  if(ATTUNE_SANITIZE)  # the same loops a third time, at several times the cost
+  if(ATTUNE_SANITIZE)  # AVX-512: the same loops a third time, at several times the cost
     string(APPEND disabled_targets "|HWY_AVX3")
   elseif(ATTUNE_THIS_PROCESSOR)
     file(STRINGS /proc/cpuinfo avx512 REGEX "^flags.* avx512vl( |$)" LIMIT_COUNT 1)
@@ -71,8 +73,8 @@ else()
 endif()
 target_compile_definitions(attune_build INTERFACE "HWY_DISABLED_TARGETS=(${disabled_targets})")
 
-# What the library links. Who links the static one needs all of it, see attune-config.cmake.in; who links the shared
-# one, nothing.
+# What the library links. A program that links the static library needs all of it, see attune-config.cmake.in; one that
+# links the shared library needs none of it.
 set(ATTUNE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX PkgConfig::HWY PkgConfig::SENTENCEPIECE
     PkgConfig::PCRE2 PkgConfig::ICU fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus)
 if(ATTUNE_WITH_ONEDNN)

@@ -1,4 +1,4 @@
-# What is installed has three components, which are packages of their own (AttunePackages.cmake): the program (tools), the
+# What is installed has three components, each a package of its own (AttunePackages.cmake): the program (tools), the
 # shared library (library), and what other projects are built with (development).
 if(ATTUNE_BUILD_PROGRAM)
   install(TARGETS attune_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
@@ -17,12 +17,12 @@ configure_package_config_file(cmake/attune-config.cmake.in ${CMAKE_CURRENT_BINAR
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake
         DESTINATION ${package_folder})
-if(NOT BUILD_SHARED_LIBS)  # for the libraries that it links
+if(NOT BUILD_SHARED_LIBS)  # attune-config.cmake finds its libraries with these
   install(FILES cmake/FindOneDNN.cmake cmake/FindMPIC.cmake DESTINATION ${package_folder})
 endif()
 
-# pkg-config, also for compilers of C. The static library names what it links. Folders are named by the place of the file
-# itself, so that a copy may be moved, except those that are given as absolute paths.
+# pkg-config, also for compilers of C. For the static library the file also names what that links. Folders are relative
+# to the file itself, so that an installed copy may be moved, except those that are given as absolute paths.
 set(ATTUNE_PC_LIBS "")
 set(ATTUNE_PC_REQUIRES "")
 if(NOT BUILD_SHARED_LIBS)
@@ -57,7 +57,8 @@ endforeach()
 configure_file(cmake/attune.pc.in attune.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/attune.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# The public headers: c.h, attune.h and what it includes, directly or not, as it is when they are installed.
+# The public headers: c.h, attune.h and all headers that it includes, directly or not. They are looked up at
+# installation.
 install(CODE "set(sources [[${CMAKE_CURRENT_SOURCE_DIR}]])
 set(includes [[${CMAKE_INSTALL_INCLUDEDIR}]])")
 install(SCRIPT cmake/InstallHeaders.cmake)

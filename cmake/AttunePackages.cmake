@@ -1,6 +1,6 @@
-# For scripts/package: man pages and completions beside the program, and with cpack packages of Debian, one for each
-# component of AttuneInstall.cmake, and an archive of all of them. A build with MPI makes one package, attune-mpi: the
-# program, in the place of the one without.
+# For scripts/package. Adds man pages and completions to the program. cpack then makes a Debian package of each
+# component of AttuneInstall.cmake, and an archive of all of them. A build with MPI makes one package alone, attune-mpi:
+# the program with MPI, which is installed in place of the package attune.
 find_program(HELP2MAN help2man REQUIRED)
 find_program(GZIP gzip REQUIRED)
 set(share ${PROJECT_BINARY_DIR}/share)

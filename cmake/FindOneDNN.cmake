@@ -1,4 +1,5 @@
-# oneDNN as the target OneDNN::OneDNN. Debian's own package file also asks for OpenCL's headers, which nothing here needs.
+# oneDNN as the target OneDNN::OneDNN. Debian's own package file also asks for OpenCL's headers, which nothing here
+# needs.
 find_path(ONEDNN_INCLUDE_DIR dnnl.hpp)
 find_library(ONEDNN_LIBRARY dnnl)
 include(FindPackageHandleStandardArgs)

@@ -1,5 +1,5 @@
 # Installs attune/attune.h, the headers of Attune that it includes, directly or not, and attune/c.h from `sources` to
-# `includes`, which is absolute or below the prefix.
+# `includes`, an absolute path or one relative to the prefix.
 cmake_minimum_required(VERSION 3.25)
 set(headers attune/attune.h attune/c.h)
 set(next 0)

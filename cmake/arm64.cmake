@@ -6,7 +6,7 @@ set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(ATTUNE_ARM64_CPU max CACHE STRING "The processor that QEMU is for tests")
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -cpu ${ATTUNE_ARM64_CPU})
 
-# SentencePiece of two architectures cannot be installed side by side: one lies in a folder of its own.
+# SentencePiece cannot be installed for two architectures at once: the one for Arm is unpacked into .arm64.
 cmake_path(SET unpacked NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../.arm64/usr/lib/aarch64-linux-gnu)
 set(CMAKE_LIBRARY_PATH ${unpacked})
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig:${unpacked}/pkgconfig)

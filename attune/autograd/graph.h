@@ -62,11 +62,11 @@ using LeafObserver = std::function<void(const GradientNode& leaf)>;
 
 /// Adds d(loss)/d(leaf) to the gradient of every leaf that `loss` depends on. `cotangent` defaults to ones on the
 /// device of `loss`. For the losses in ops/ it may be on the CPU: they read it there, without a wait. The tensors that
-/// a node keeps are freed as soon as its backward has run. `on_complete` is called when the last node that uses a leaf
-/// is done; not for a leaf that a node without gradient uses too. Throws ShapeError when `loss` was not recorded, when
-/// the cotangent has another shape, type (float32 and bfloat16 go together) or, with more than one number, device, when
-/// backward() has already walked one of its nodes, or when gradients to be added are on two devices and have more than
-/// one number.
+/// a node keeps are freed as soon as its backward has run. `on_complete` is called for a leaf when the last node that
+/// uses it is done, and not at all if one of these nodes gets no gradient. It does not know of uses within a
+/// checkpoint(), which may come later. Throws ShapeError when `loss` was not recorded, when the cotangent has another
+/// shape, type (float32 and bfloat16 go together) or, with more than one number, device, when backward() has already
+/// walked one of its nodes, or when gradients to be added are on two devices and have more than one number.
 void backward(const Tensor& loss, const Tensor& cotangent = {}, const LeafObserver& on_complete = {});
 
 /// While this object lives, this thread records no operation and keeps no tensor for it, nor will it for the same work

@@ -5,11 +5,11 @@
 
 namespace attune {
 
-/// The limit of the process's address space in bytes (`ulimit -v`); without a value there is none.
+/// Returns the limit of the process's address space in bytes (`ulimit -v`), or nothing if there is no limit.
 std::optional<int64_t> address_space_limit();
-/// How much of it the process uses; without a value the system does not say.
+/// Returns how many bytes of it the process uses, or nothing if the system does not say.
 std::optional<int64_t> address_space_in_use();
-/// How much of it is left; without a value there is no limit, or the system does not say.
+/// Returns how many bytes are left, or nothing if there is no limit or the system does not say.
 std::optional<int64_t> address_space_left();
 
 }  // namespace attune

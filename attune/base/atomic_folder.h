@@ -7,8 +7,8 @@
 namespace attune {
 
 /// Writes a folder whole or not at all. Files are written into a temporary folder beside it; commit() renames that
-/// folder. The destructor removes it if commit() was not called; what a killed process left of the same folder is
-/// removed too. Throws FileError.
+/// folder. The destructor removes the temporary folder if commit() was not called. The constructor also removes
+/// temporary folders that killed processes left for the same `path`. Throws FileError.
 class AtomicFolder {
  public:
   /// Throws FileError if `path` already exists.

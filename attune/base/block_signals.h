@@ -4,9 +4,10 @@
 
 namespace attune {
 
-/// Blocks signals to the process in the calling thread: what handles them might run in the middle of code that the
-/// matrix library generates, which keeps numbers in the register of the stack, and would write over other memory.
-/// Signals of faults of the thread itself stay as they are. Returns what the thread blocked before.
+/// Blocks in the calling thread the signals that are sent to the process. Code that the matrix library generates uses
+/// the stack pointer as an ordinary register: a signal handler that ran in the middle of it would write over other
+/// memory. Signals of the thread's own faults (SIGSEGV and the like) stay as they are. Returns the signals that the
+/// thread blocked before.
 inline sigset_t block_signals() {
   sigset_t signals, before;
   sigfillset(&signals);

@@ -37,7 +37,7 @@ std::optional<double> processors_of_version_1(const fs::path& group) {
   return share(number_in(group / "cpu.cfs_quota_us"), number_in(group / "cpu.cfs_period_us"));
 }
 
-// "max" where there is no limit.
+// The file has "max", which is no number, where there is no limit.
 std::optional<int64_t> memory_in(const fs::path& file) {
   const std::optional<int64_t> bytes = number_in(file);
   return bytes && *bytes > 0 ? bytes : std::nullopt;
@@ -58,7 +58,7 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-// Limits by controller, as a group's folder has them in either version.
+// Reads the limit of one controller from a group's folder, in either version.
 template <class Value>
 struct Limits {
   std::string controller;

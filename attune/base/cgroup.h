@@ -18,8 +18,9 @@ struct CgroupFiles {
 /// be read.
 std::optional<double> cgroup_processors(const CgroupFiles& files = {});
 
-/// The memory that the control groups grant this process, in bytes, likewise: memory.max of version 2,
-/// memory.limit_in_bytes of version 1, which writes a number that no machine has where there is no limit.
+/// The memory that the control groups grant this process, in bytes; the smallest of all levels. Version 2 gives
+/// memory.max, version 1 memory.limit_in_bytes, which is larger than any machine's memory where there is no limit.
+/// Returns nothing if no level has a limit or none can be read.
 std::optional<int64_t> cgroup_memory(const CgroupFiles& files = {});
 
 }  // namespace attune

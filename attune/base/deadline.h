@@ -5,8 +5,8 @@
 
 namespace attune {
 
-/// The time so many seconds from now. Throws ConfigError that begins with `name` unless the number is above 0 and at
-/// most 1e9: what the clock can hold is more.
+/// Returns the time that is `seconds` from now. Throws ConfigError, beginning with `name`, unless 0 < seconds <= 1e9,
+/// which the clock can hold.
 std::chrono::steady_clock::time_point deadline_after(double seconds, std::string_view name);
 
 }  // namespace attune

@@ -6,7 +6,7 @@
 
 namespace attune {
 
-/// A file descriptor that is closed at the end; negative: none.
+/// Owns a file descriptor and closes it in the destructor. A negative value stands for none.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}

@@ -20,7 +20,7 @@ enum class ProductPrecision { float32, bfloat16 };
 struct DropoutStep {
   uint64_t seed = 1;
   uint64_t step = 0;  // number of the forward pass, unique within a run
-  uint32_t use = 0;   // of a layer in the pass: more than one where layers share parameters, see LayerUse
+  uint32_t use = 0;   // which use of a layer in the pass: above 0 only where layers share parameters, see LayerUse
 };
 
 /// The settings of the operations that a thread calls. Modules and tensors store none of them, so running a model
@@ -28,22 +28,22 @@ struct DropoutStep {
 struct Execution {
   int threads = 0;                                         // in a parallel region; 0: the process's own number
   bool recording = true;                                   // operations are recorded for backward()
-  bool will_repeat = false;                                // the same is computed again later, recorded: checkpoint()
+  bool will_repeat = false;                                // this pass is repeated later, recorded, see checkpoint()
   std::optional<DropoutStep> dropout = {};                 // none: dropout is off
   ProductPrecision precision = ProductPrecision::float32;  // of matrix products
   std::shared_ptr<Bfloat16Copies> bfloat16_copies = {};    // parameters, converted once; null: converted at each use
   bool initialize_parameters = true;                       // of new modules; false: their memory is not touched
-  const AdapterRows* adapter_rows = nullptr;               // the adapters that rows of inputs have; null: none has one
+  const AdapterRows* adapter_rows = nullptr;               // the adapter that each row of the inputs uses; null: none
   Profile* profile = nullptr;                              // measures operations; null: no measurement
-  std::function<bool()> unwanted = {};                     // whether nobody waits for the result; none: somebody does
+  std::function<bool()> unwanted = {};                     // true once nobody waits for the result; empty: never
 };
 
 /// The settings of the calling thread. A new thread has the defaults. The threads of a parallel_for() have those of
 /// its caller, but threads = 1, and neither profile nor unwanted.
 const Execution& execution();
 
-/// Throws Interrupted (base/interrupt.h) where execution().unwanted says that nobody waits for the result. A model
-/// calls it between its layers.
+/// Throws Interrupted (base/interrupt.h) if execution().unwanted says that nobody waits for the result. A model calls
+/// it between its layers.
 void stop_if_unwanted();
 
 /// Applies a changed copy of execution() to the calling thread until the end of the block:

@@ -15,8 +15,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Returns the candidate with the smallest edit distance to `word`, if that is at most two and half of the word, or a
-/// third of it; else the first that begins with `word`, which needs three characters then; else "".
+/// Returns the candidate with the smallest edit distance to `word`, if that is at most max(min(2, n / 2), n / 3), where
+/// n is the length of `word`. Else returns the first candidate that begins with `word`, if n is at least 3; else "".
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
 /// The names of an enum's values in files: specialise with `static constexpr std::pair<E, const char*> values[]`.

@@ -24,7 +24,7 @@ namespace {
   fail<FileError>("cannot {} {}: {}", action, path.string(), std::strerror(errno));
 }
 
-// Where memory does not suffice, it is most often the address space that somebody has limited.
+// If memory runs out here, the usual cause is a limit of the address space.
 [[noreturn]] void fail_map(const std::filesystem::path& path, size_t bytes) {
   const std::optional<int64_t> limit = errno == ENOMEM ? address_space_limit() : std::nullopt;
   if (!limit) fail_errno("map", path);
@@ -122,7 +122,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   remove_leftovers(path_.parent_path(), path_.filename().string());
   // A file that others may not read must not become readable, not even while it is written.
   opened_ = std::make_unique<Opened>(Opened{make_temporary_file(path_, replaces ? 0600 : 0666)});
-  if (replaces) ::fchmod(opened_->entry.descriptor.get(), old.st_mode & 0777);  // where the file system has them
+  if (replaces) ::fchmod(opened_->entry.descriptor.get(), old.st_mode & 0777);  // some file systems have none
 }
 
 AtomicFile::~AtomicFile() {

@@ -15,23 +15,24 @@ namespace [[gnu::visibility("default")]] attune {
 /// The whole file as bytes. Throws FileError when it is missing, unreadable or larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);
 
-/// Whether there is a file or a folder at `path`; false too where the system does not say.
+/// Whether there is a file or a folder at `path`; also false if the system cannot say.
 bool is_there(const std::filesystem::path& path);
 /// The same; a link that leads nowhere is there too.
 bool is_there_or_link(const std::filesystem::path& path);
 
-/// "standard output" or "standard error" where the path leads to the regular file that one of them goes to, as
-/// /dev/stdout does, or is "-", which other programs take for standard output; else empty.
+/// Returns "standard output" or "standard error" if the path leads to the regular file that this stream goes to, as
+/// /dev/stdout does. Returns "standard output" also for "-", which other programs take for it. Else returns "".
 std::string_view standard_stream(const std::filesystem::path& path);
 
 /// The size of the file. Throws FileError.
 int64_t file_bytes(const std::filesystem::path& path);
 
 /// Replaces the file `path`. write() appends to a temporary file beside it; commit() calls fsync and renames that file.
-/// On any failure (no space, no permission, an exception) the old file stays and the temporary one is removed. What a
-/// killed process left of the same file is removed too. The permissions of a file that is replaced are kept. A
-/// character device (/dev/null) and a pipe stay and are written to directly, without a promise. Throws FileError, also
-/// for what standard_stream() names: a rename would lose what went there before.
+/// On any failure (no space, no permission, an exception) the old file stays and the temporary one is removed. The
+/// constructor also removes temporary files that killed processes left for the same `path`. The permissions of a file
+/// that is replaced are kept. A character device (/dev/null) or a pipe is not replaced: it is written to directly,
+/// without these promises. Throws FileError, also for a path that standard_stream() names: a rename would lose what the
+/// stream has written before.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

@@ -33,7 +33,7 @@ std::string beginning(int descriptor) {
   return {text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
 }
 
-// What the owner has written; the file may be anybody's.
+// The first line of the file. Anybody may have written it, so only printable ASCII is kept.
 std::string owner(int descriptor) {
   std::string line = beginning(descriptor);
   line.resize(std::min(line.find('\n'), line.size()));
@@ -70,7 +70,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : path_(folder / kLo
     locked = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
     if (!locked && errno == EWOULDBLOCK)
       fail<FileError>("{}: is in use by {}: a folder is for one run at a time", folder.string(), owner(file_.get()));
-    // Who had the file may have removed it before it was locked.
+    // The previous owner may have removed the file before it was locked here.
   } while (locked && !is_at(path_, file_.get(), AT_SYMLINK_NOFOLLOW));
   folder_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (const std::string there = beginning(file_.get()); !there.empty() && !there.starts_with(kOwner))
@@ -107,7 +107,7 @@ void FolderLock::remove() {
 }
 
 FolderLock::~FolderLock() {
-  if (::ftruncate(file_.get(), 0) != 0) return;  // the name of a process that has gone is read by nobody
+  if (::ftruncate(file_.get(), 0) != 0) return;  // harmless: nobody reads the name of an owner that has gone
 }
 
 }  // namespace attune

@@ -9,13 +9,13 @@ namespace attune {
 /// The name of the lock file in a folder. It stays there, empty, when nobody has the folder.
 inline constexpr const char* kLockFile = "run.lock";
 
-/// Keeps a folder for one process until it ends, however that ends: a lock (flock) on the file run.lock in it, which
-/// says who has it, and one on the folder itself, which holds when somebody removes the file. On a file system that has
-/// no locks nothing is kept.
+/// Reserves a folder for one process until this object is destroyed or the process ends in any way. It locks (flock)
+/// the file run.lock in the folder, which names the owner, and the folder itself, whose lock holds even if somebody
+/// removes the file. On a file system without locks nothing is reserved.
 class FolderLock {
  public:
-  /// Throws FileError naming the process that has the folder, or the file when it cannot be written or has other text.
-  /// A run.lock that was made here is removed then.
+  /// Throws FileError that names the process that has the folder, or run.lock if it cannot be written or has other
+  /// text. A run.lock that was made here is removed then.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   /// Whether there was no run.lock before.
@@ -23,7 +23,7 @@ class FolderLock {
   /// Whether the folder of this name is still the one that was locked: nobody has removed or renamed it, or put another
   /// in its place.
   bool has_folder() const;
-  /// Removes run.lock; the folder stays locked for nobody.
+  /// Removes run.lock. The lock of the folder itself stays until this object is destroyed.
   void remove();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

@@ -4,7 +4,7 @@
 
 namespace attune {
 
-/// Whether `text` has the form of `pattern`, in which "*" is any text.
+/// Whether `text` matches `pattern`, in which "*" stands for any text, also for none.
 inline bool matches_glob(std::string_view pattern, std::string_view text) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == text;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::pair<std::string_view, const char*> kLineEnds[] = {
     {"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
 
-// JSON's text with those of its strings escaped.
+// Escapes these characters in a text of JSON, where only strings can have them.
 std::string with_escaped_line_ends(std::string text) {
   constexpr const char* kFirstBytes = "\xC2\xE2";
   std::string line;
@@ -101,7 +101,7 @@ class Checker final : public nlohmann::json_sax<Value> {
   const std::string& where_;
   const JsonLimits& limits_;
   size_t values_ = 0;
-  std::vector<std::set<std::string>> open_;  // the keys of each object that is open; of lists none
+  std::vector<std::set<std::string>> open_;  // the keys of each object that is open; a list has no keys
 };
 
 }  // namespace

@@ -48,8 +48,9 @@ class FieldWriter {
   Json& json_;
 };
 
-/// Reads the fields that the JSON has and leaves the others as they are. Every error begins with `where`
-/// ("config.toml: model") and, for a field, `join` and its name: ": " behind a file's name.
+/// Reads the fields that the JSON has and leaves the others as they are. Every error begins with `where`, such as
+/// "config.toml: model". An error about a field continues with `join` and the name of the field; `join` is ": " if
+/// `where` is the name of a file.
 class FieldReader {
  public:
   FieldReader(const Json& json, std::string where, std::string join = ".")
@@ -65,7 +66,8 @@ class FieldReader {
     if (const auto found = json_.find(name); found != json_.end()) read(*found, field, where_ + join_ + name);
   }
 
-  /// Throws ConfigError for a key that is not a field, naming the field that has a kind of this name, or the nearest.
+  /// Throws ConfigError for a key that is not a field. The message suggests the field that has a kind of this name, or
+  /// the field with the nearest name.
   void refuse_unknown() const;
 
  private:
@@ -129,14 +131,14 @@ class FieldReader {
   static void read_plain(const Json& value, double& field, const std::string& where);
   static void read_plain(const Json& value, std::string& field, const std::string& where);
   static void read_plain(const Json& value, std::vector<std::string>& field, const std::string& where);
-  // Of numbers, or of lists of whole numbers.
+  // A list of numbers, or of lists of whole numbers.
   template <class T>
   static void read_plain(const Json& value, std::vector<T>& field, const std::string& where);
 
   const Json& json_;
   std::string where_, join_;
   std::vector<std::string> names_;
-  std::vector<std::pair<std::string, std::string>> kinds_;  // that fields with alternatives have, with their fields
+  std::vector<std::pair<std::string, std::string>> kinds_;  // the kinds of fields with alternatives, and the fields
 };
 
 template <class Config>

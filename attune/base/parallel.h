@@ -9,7 +9,7 @@
 namespace [[gnu::visibility("default")]] attune {
 
 /// The number of threads in a parallel region of the calling thread: execution().threads, or the process's own number
-/// (docs/threads.md) if that is 0. Throws ConfigError if ATTUNE_THREADS is set to no number from 1 to 1024.
+/// (docs/threads.md) if that is 0. Throws ConfigError if ATTUNE_THREADS is set, but not to a number from 1 to 1024.
 int thread_count();
 
 /// While this object lives, parallel regions of the calling thread have `threads` threads; 0: as many as before.

@@ -8,7 +8,8 @@
 
 namespace attune {
 
-/// The number that a whole text is, "-12"; the nearest one where it is too large for the type. Nothing for other text.
+/// Parses a whole number, "-12". Returns INT64_MAX or INT64_MIN for a number beyond them, and nothing unless the whole
+/// text is a number.
 inline std::optional<int64_t> parsed_number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -17,8 +18,8 @@ inline std::optional<int64_t> parsed_number(std::string_view text) {
   return error == std::errc{} ? std::optional(value) : std::nullopt;
 }
 
-/// The finite number that a whole text is, "-12", "3.8" or "1e-3", as float32. Nothing for other text, for names of
-/// what is no number ("nan", "inf") and for what is too large.
+/// Parses a finite number, "-12", "3.8" or "1e-3", as float32. Returns nothing unless the whole text is a number, for
+/// "nan" and "inf", and for a number that is too large.
 inline std::optional<float> parsed_real(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -7,9 +7,9 @@
 
 namespace attune {
 
-/// What a thread does between two looks. Pauses are short at first, so that little time is lost behind what is done
-/// soon, and grow with the time waited so far, which leaves the core to others: about a sixteenth of it, at most
-/// kLongest.
+/// Pauses of a thread that looks again and again whether something is done. They are short at first, so that a short
+/// wait ends soon. They grow to a sixteenth of the time waited so far, at most kLongest, so that a long wait leaves the
+/// core to others.
 ///   for (Patience patience; !done(); patience.pause()) {}
 class Patience {
  public:

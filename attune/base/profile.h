@@ -45,7 +45,8 @@ class Profile {
 
   /// The operations of all scopes that have ended, the longest time first.
   std::vector<ProfileEntry> entries() const;
-  /// take_events() returns their calls since keep_events() or the last take_events(), in the order in which they ended.
+  /// After keep_events(), take_events() returns the calls since then, or since the last take_events(), in the order in
+  /// which they ended.
   void keep_events() { keeps_events_ = true; }
   std::vector<ProfileEvent> take_events() { return std::exchange(events_, {}); }
 

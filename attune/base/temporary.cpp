@@ -35,8 +35,8 @@ fs::path random_name(const fs::path& target) {
   return name;
 }
 
-// Locks a new entry. False: somebody has taken it for a leftover, and removes it. A file system that has no locks
-// leaves the entry without one; then it is never taken for a leftover either, see lock_leftover().
+// Locks a new entry. Returns false if another process has taken it for a leftover and removes it. On a file system
+// without locks the entry has none; then no process takes it for a leftover either, see lock_leftover().
 bool lock(const TemporaryEntry& entry) {
   if (::flock(entry.descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   struct stat named {};
@@ -48,8 +48,9 @@ bool is_temporary(std::string_view name, std::string_view target) {
   return !found.empty() && (target.empty() || found == target);
 }
 
-// The locked entry, which is kept until it is removed, so that who makes it at this moment notices; not open: it is at
-// work.
+// Locks an entry that a killed process left behind, and returns it. The caller keeps it open until the entry is
+// removed, so that a process which has just made the entry notices it, see lock(). Returns a descriptor that is not
+// open if another process writes the entry, or if it is no file or folder of this user.
 Descriptor lock_leftover(const fs::path& path) {
   Descriptor entry(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};

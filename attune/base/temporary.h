@@ -1,8 +1,8 @@
 #pragma once
 // Names under which files and folders are written before they get their own: "NAME.<16 hexadecimal digits>.tmp". The
-// digits are random, since two processes in two containers may have the same number. Who writes such an entry holds a
-// lock on it (flock), which ends with the process however that ends. An entry without a lock is what a killed process
-// left behind.
+// digits are random, since two processes in two containers may have the same process id. The process that writes such
+// an entry holds a lock on it (flock), which ends with the process in any case. An entry without a lock is what a
+// killed process left behind.
 
 #include <filesystem>
 #include <string_view>
@@ -22,7 +22,7 @@ TemporaryEntry make_temporary_file(const std::filesystem::path& target, unsigned
 /// The same for a folder. The folder that it is made in must exist.
 TemporaryEntry make_temporary_folder(const std::filesystem::path& target);
 
-/// NAME of "NAME.<16 hexadecimal digits>.tmp"; empty for what is no temporary name.
+/// Returns NAME of "NAME.<16 hexadecimal digits>.tmp", or "" if `name` is no temporary name.
 std::string_view target_of_temporary(std::string_view name);
 
 /// Removes what killed processes left in `folder`: temporary entries of this user that nobody has locked. `target`:

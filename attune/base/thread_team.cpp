@@ -40,8 +40,8 @@ bool spin_until(Done&& done) {
   return done();
 }
 
-// A system that wakes a thread often puts it on the processor of the thread that woke it, and leaves it there for long
-// though another processor has nothing to do. Moves the calling thread to another one; it may run anywhere afterwards.
+// The system often puts a thread that it wakes on the processor of the thread that woke it, and leaves it there for
+// long although another processor is idle. Moves the calling thread to another one; it may run anywhere afterwards.
 void leave_processor(int processor) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;

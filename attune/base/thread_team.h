@@ -29,7 +29,7 @@ class ThreadTeam {
   class Pieces {
    public:
     explicit Pieces(int64_t pieces) : pieces_(pieces) {}
-    /// Takes one: a number below the number of pieces, each once; then that number, which is the end.
+    /// Takes a piece and returns its number; each number below `pieces` is returned once. Returns `pieces` at the end.
     int64_t next();
     bool left() const { return next_.load(std::memory_order_relaxed) < pieces_; }
 

@@ -13,7 +13,7 @@
 namespace attune::c {
 namespace {
 
-// The thread's last message. Its memory is kept, so that a message about missing memory fits.
+// The thread's last message. "out of memory" is short enough to be stored without allocating.
 std::string& last_message() {
   thread_local std::string message;
   return message;
@@ -98,8 +98,8 @@ const char* attune_error_message(void) {
   return last_message().c_str();
 }
 const char* attune_version(void) {
-  return version().data();
-}  // of a literal, so it ends with NUL
+  return version().data();  // of a literal, so it ends with NUL
+}
 
 attune_status attune_interrupt_new(attune_interrupt** interrupt) {
   return guarded([&] {

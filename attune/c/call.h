@@ -27,8 +27,8 @@ namespace attune::c {
 /// In a catch block: the status of the exception, whose message is kept for attune_error_message().
 attune_status status_of_exception() noexcept;
 
-/// Calls the body. Returns the status of what it throws. It takes the body as it is: to make a std::function of it may
-/// need memory, and where there is none, that would throw through the caller's function.
+/// Calls the body. Returns ATTUNE_OK, or the status of the exception that the body throws. This is a template because a
+/// std::function of the body may need memory: where there is none, the exception would reach the caller, which is C.
 template <class Body>
 attune_status guarded(const Body& body) noexcept {
   try {
@@ -39,13 +39,13 @@ attune_status guarded(const Body& body) noexcept {
   }
 }
 
-/// A pointer that may not be NULL is.
+/// A pointer is NULL where none may be.
 class ArgumentError : public Error {
  public:
   using Error::Error;
 };
 
-/// What it points to. Throws ArgumentError when it is NULL.
+/// Returns what the pointer points to. Throws ArgumentError that begins with `name` when it is NULL.
 template <class T>
 T& given(T* pointer, const char* name) {
   if (pointer == nullptr) fail<ArgumentError>("{} is NULL", name);

@@ -58,9 +58,10 @@ E named(const std::string& option, const std::string& name) {
   fail<ConfigError>("{} {}: needs one of {}", option, name, known);
 }
 
-/// The first option that the command line has beside the known ones, by its name ("--json", "model"); "": none.
+/// Returns the name of the first option that the command line has and that is not in `known` ("--json", "model"); "":
+/// there is none.
 std::string option_beside(const CLI::App& command, const std::vector<std::string>& known);
-/// Throws ConfigError "OPTION is not for WHAT" where there is one.
+/// Throws ConfigError "OPTION is not for WHAT" where option_beside() returns one.
 void refuse_option_beside(const CLI::App& command, const std::vector<std::string>& known, const std::string& what);
 
 /// Prints "attune: <message>" on stderr, on one line even if a hostile file has put line breaks into it. Returns the
@@ -70,11 +71,13 @@ int report(const std::string& message);
 /// What is said when memory is short: how much was asked for, and the limit where there is one.
 std::string out_of_memory_text(const std::bad_alloc& error);
 
-/// True once Ctrl-C, SIGTERM or SIGHUP was received; a second one ends the program at once.
+/// True once Ctrl-C, SIGTERM or SIGHUP was received. A second Ctrl-C or SIGTERM, half a second later or more, ends the
+/// program at once.
 const std::atomic<bool>& stop_requested();
-/// The exit status of a command that a signal has stopped: 128 and its number, 130 for Ctrl-C.
+/// The exit status of a command that a signal has stopped: 128 plus the signal's number, 130 for Ctrl-C.
 int stopped_status();
-/// Lets signals set stop_requested() instead of ending the program. SIGHUP stays ignored where it is, as with nohup.
+/// Lets signals set stop_requested() instead of ending the program. SIGINT and SIGHUP stay ignored where they are, as
+/// in a script's background job or under nohup.
 void catch_stop_signals();
 
 }  // namespace attune::cli

@@ -88,7 +88,7 @@ bool all_equal(const std::vector<Json>& values) {
   return std::ranges::adjacent_find(values, std::not_equal_to()) == values.end();
 }
 
-// Keys whose values are not the same in all runs. Of several architectures only what all of them have is compared.
+// Keys whose values are not the same in all runs. Of runs of several architectures, only keys that all runs have.
 std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
   const bool one_architecture = all_equal(values_of(runs, "model.architecture"));
   std::vector<std::string> keys;
@@ -134,7 +134,7 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
-// Of these figures, each name over the runs of a group, where all of them have it.
+// The spread over the runs of a group of each of these figures that all of them have, by its name.
 std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, const std::vector<size_t>& group,
                                          std::map<std::string, BestValue> ComparedRun::*figures) {
   std::map<std::string, Spread> spreads;
@@ -176,7 +176,8 @@ struct TranslatedTestSet {
   BleuTokenizer tokenizer;  // that fits the model
 };
 
-// Joins the subwords of the references where the model's tokens are cut like that: all runs have the same references.
+// Translates the test set with the model of a run. Where the model's tokens are subwords with a marker, also joins the
+// subwords of the references, which all runs share.
 TranslatedTestSet translate_test_set(const CompareCommand& command, const SchedulerOptions& scheduling,
                                      const std::vector<std::string>& sources, const ComparedRun& run,
                                      std::vector<std::string>& references) {

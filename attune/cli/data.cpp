@@ -39,7 +39,7 @@ class ByteProgress {
  public:
   explicit ByteProgress(std::string unit) { state_.unit = std::move(unit); }
 
-  /// Throws Interrupted after Ctrl-C. `count` is what the rate is of.
+  /// Throws Interrupted after Ctrl-C. The rate that is shown is `count` a second.
   void show(int64_t bytes, int64_t total, int64_t count, std::vector<std::pair<std::string, std::string>> fields) {
     check_interrupt(&stop_requested());
     state_.done = bytes;
@@ -140,7 +140,7 @@ int prepare(const PrepareCommand& c) {
 
 int info(const InfoCommand& c) {
   const PreparedIndex index = read_prepared_index(c.folder);
-  open_prepared(c.folder, index);  // all files are there
+  open_prepared(c.folder, index);  // throws unless all files are there
   catch_stop_signals();
   if (c.verify) {
     ByteProgress progress("B");

@@ -74,10 +74,11 @@ void complete_from_run(const RunConfig& run, Inspected& inspected) {
   }
 }
 
-/// Bytes: the weights; with their gradients and Adam's two moments, all float32.
+/// Bytes of so many weights in float32.
 int64_t float32_bytes(int64_t parameters) {
   return 4 * parameters;
 }
+/// The same with their gradients, Adam's two moments and moving averages, all float32.
 int64_t training_bytes(int64_t parameters, int64_t moving_averages) {
   return float32_bytes(parameters) * (4 + moving_averages);
 }

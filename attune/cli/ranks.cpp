@@ -9,8 +9,8 @@
 namespace attune::cli {
 namespace {
 
-// The others wait for a rank that has failed: it says why, and ends them. What fails everywhere is said first by the
-// first rank; the others give it the time to do so. Over MPI that is the end of them, over TCP they say it too.
+// Prints why this rank has failed, and ends the other ranks, which wait for it. When all ranks fail alike, rank 0 shall
+// be the first to print: the others wait a second. Over MPI they have been ended by then, over TCP they print too.
 int end_all_ranks(Communicator& communicator, const std::string& message) {
   if (communicator.rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
   const int status = report(fmt::format("rank {}: {}", communicator.rank(), message));

@@ -6,8 +6,8 @@
 
 namespace attune::cli {
 
-/// Runs `body`, as all ranks do, and returns its status. When it throws on one of several ranks, the message is said
-/// once with the rank, all ranks end, and the status is 1. A single process throws what `body` throws.
+/// Runs `body`, as all ranks do, and returns its status. When it throws on one of several ranks, prints the message
+/// with the rank, ends all ranks and returns 1. A single process throws what `body` throws.
 int run_on_ranks(Communicator& communicator, const Body& body);
 
 }  // namespace attune::cli

@@ -34,8 +34,9 @@ std::atomic<bool> stop{false};
 std::atomic<int> stop_signal{SIGINT};  // the first that was received
 std::atomic<int64_t> stop_time{0};     // in nanoseconds, of that signal
 
-// Only what a signal handler may do: set a flag, and leave at the second signal. A terminal that is closed may send
-// SIGHUP several times, and a launcher passes on a signal that came to all of its job: two at once are one.
+// Sets a flag, and ends the program at the second signal; a signal handler may do little else. SIGHUP is never the
+// second signal: a terminal that is closed may send it several times. Signals within half a second count as one: a
+// launcher passes on a signal that all processes of its job have received already.
 void on_signal(int signal) {
   constexpr int64_t kAtOnce = 500'000'000;
   timespec now{};
@@ -49,8 +50,9 @@ void on_signal(int signal) {
 }
 
 // Starts a thread that does nothing but take SIGINT, SIGHUP and SIGTERM, and blocks them in this thread and in those
-// that it starts later. Code that the matrix library generates keeps numbers in the register of the stack: a handler
-// that interrupts it writes its frame over other memory. If no thread can be started, signals come to any thread.
+// that it starts later. Code that the matrix library generates keeps other numbers in the stack pointer's register: a
+// handler that interrupts it writes its frame over other memory. If no thread can be started, signals come to any
+// thread.
 void take_signals_elsewhere() {
   constexpr size_t kStackBytes = 128 << 10;
   pthread_attr_t attributes;
@@ -70,8 +72,8 @@ void take_signals_elsewhere() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-// A file that the program opens would get the number of a stream that is closed, and all that is meant for people.
-// Reading from or writing to such a stream stays an error.
+// Opens /dev/null in place of each standard stream that is closed. Else a file that the program opens would get the
+// number of that stream, and what is meant for people would be written to it. Using such a stream stays an error.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
@@ -79,13 +81,13 @@ void open_standard_streams() {
 }
 
 // Products are kept where they are made (kernels/cpu/gemm/onednn_matmul.cpp). The library's own cache would keep 1,024
-// more of them, which takes a gigabyte of address space. Whoever sets the variable has what is set.
+// more of them, which takes a gigabyte of address space. A value that the environment has stays.
 void switch_off_second_cache() {
   constexpr int kOverwrite = 0;
   ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", kOverwrite);
 }
 
-/// add_texts() has a list end at a number of values that nobody gives and that help need not tell.
+/// Help that leaves out how many values a list takes: add_texts() sets a number that nobody reaches.
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -135,8 +137,8 @@ void add_names_with_values(const CLI::App& app, std::set<std::string>& names) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) add_names_with_values(*command, names);
 }
 
-// "--name=" is a name and an empty value; CLI11 takes the next word for its value. A word behind such an option is its
-// value as it is, and so is what comes after "--".
+// Splits "--name=" into the name and an empty value: CLI11 would take the next word for the value. The word behind an
+// option that takes a value, and all words after "--", stay as they are.
 std::vector<std::string> with_empty_values(const CLI::App& app, const std::vector<std::string>& words) {
   std::set<std::string> names;
   add_names_with_values(app, names);
@@ -154,8 +156,8 @@ std::vector<std::string> with_empty_values(const CLI::App& app, const std::vecto
   return result;
 }
 
-// An empty value would count as if the option were not there. CLI11 reads -1 as the largest number without a sign, and
-// what is too large for 64 bits as the largest number.
+// Makes options refuse values that would be taken for something else. An empty value would count as no option at all.
+// CLI11 reads -1 as the largest number without a sign, and what is too large for 64 bits as the largest number.
 void check_values(CLI::App& app) {
   const CLI::Validator filled([](const std::string& value) { return value.empty() ? "is empty" : std::string(); }, "");
   const CLI::Validator unsigned_number(

@@ -106,7 +106,7 @@ std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::stri
     const auto found = line.find(name);
     if (found == line.end() || !found->is_number()) continue;
     const auto value = found->get<double>();
-    // Of equal ones the first where less is better, and else the last, as the run keeps its best model.
+    // Of equal values, the first where less is better, else the last: the run keeps the model of that step as its best.
     if (!best || (less_is_better(name) ? value < best->value : value >= best->value))
       best = BestValue{value, line["step"].get<int64_t>()};
   }

@@ -11,8 +11,8 @@
 
 namespace attune::cli {
 
-/// The lines of a file of JSON lines, the last one left out where a running process has not ended it. `check` gets each
-/// with its place, "metrics.jsonl:12". Throws FileError, and what check throws.
+/// Returns the lines of a file of JSON lines. A last line without an end is left out: a running process still writes
+/// it. `check` gets each line with its place, "metrics.jsonl:12". Throws FileError, and what `check` throws.
 std::vector<Json> read_json_lines(const std::filesystem::path& file,
                                   const std::function<void(const Json& json, const std::string& where)>& check);
 
@@ -22,8 +22,8 @@ std::vector<Json> read_metrics(const std::filesystem::path& run);
 /// Every name in the lines but step and time, in the order in which they first appear.
 std::vector<std::string> names_of(const std::vector<Json>& lines);
 
-/// The unit of a value, which is the panel that it is drawn in: "nats", "percent", ...; its own name where no other
-/// value has its unit. `lines` are those of the run.
+/// The unit of a value: "nats", "share", ...; its own name where no other value has its unit. Values of one unit are
+/// drawn in one panel. `lines` are those of the run.
 std::string unit_of(const std::string& name, const std::vector<Json>& lines);
 
 /// A value of a validation at the step where it was best.
@@ -31,10 +31,11 @@ struct BestValue {
   double value = 0;
   int64_t step = 0;
 };
-/// Nothing where no line has a finite value. More is better of all values but losses, perplexities and bits.
+/// Returns the best value with this name; nothing where no line has a finite one. Less is better for losses,
+/// perplexities and bits, more is better for all others.
 std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::string& name);
 
-/// The largest value of a name, which grows in the course of a run; nothing where no line has a number.
+/// The largest number of a name: the last one where it grows in the course of a run. Nothing where no line has one.
 std::optional<double> largest(const std::vector<Json>& lines, const char* name);
 
 /// The first number of a name; nothing where no line has one.

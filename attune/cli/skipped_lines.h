@@ -27,13 +27,13 @@ class SkippedLines {
   SkippedLines& operator=(const SkippedLines&) = delete;
 
   bool skips() const { return skips_; }
-  /// The lines that were read last have these places, empty for those that could not be read.
+  /// To be called after each reading: the places of the lines that were read, "" for a line that could not be read.
   void add_read(const std::vector<std::string>& places);
-  /// Line i of them cannot be answered. `what` names its place.
+  /// Notes that line i of those that were read last cannot be answered. `what` says why and names its place.
   void add(size_t i, const std::string& what);
-  /// To be called for each line in turn, before it is written; `error`: why it cannot be answered, where only the
-  /// caller knows. Returns why it is skipped, after a note that says so, or "". Throws DataError for a line that cannot
-  /// be answered where none is skipped, after `output` was flushed.
+  /// To be called for each line in turn, before its answer is written. `error`: why it cannot be answered, where only
+  /// the caller knows. Returns "" for a line with an answer. For a line without one, prints a note and returns why;
+  /// with "stop", flushes `output` and throws DataError.
   std::string next(TextOutput& output, std::string error = {});
   /// Says how many were skipped. Returns the exit status: 1 when there was an answer to no line.
   int status() const;

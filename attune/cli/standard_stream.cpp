@@ -11,9 +11,9 @@
 
 namespace attune::cli {
 
-// A pipe that is ready has room for PIPE_BUF bytes: write() of so many does not wait. A signal could not end its
-// waiting, since signals come to another thread. So many bytes also stay together, so that shorter lines of several
-// processes do not mix.
+// A pipe that poll() calls ready has room for PIPE_BUF bytes: a write() of at most so many does not wait. It must not:
+// signals come to another thread, so that none could end the waiting. PIPE_BUF bytes also stay together, so that
+// shorter lines of several processes do not mix.
 int write_to_stream(int stream, std::string_view text) {
   constexpr int kMilliseconds = 100;
   while (!text.empty()) {

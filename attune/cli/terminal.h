@@ -35,7 +35,7 @@ class Terminal {
   std::mutex mutex_;  // of what follows and of the order of the output
   ProgressState state_;
   bool shown_ = false;
-  std::chrono::steady_clock::time_point next_draw_{};  // not before
+  std::chrono::steady_clock::time_point next_draw_{};  // the bar is not redrawn before
 };
 
 }  // namespace attune

@@ -10,9 +10,9 @@
 namespace attune::cli {
 namespace {
 
-constexpr size_t chunk_lines = 512;           // read ahead, so that texts of similar length find each other
+constexpr size_t chunk_lines = 512;           // read ahead, so that texts of similar length can share a batch
 constexpr const char* kAnyText = "any text";  // marks options whose values are not interpreted
-constexpr int patience_ms = 20;               // for more input, before what has come is answered
+constexpr int patience_ms = 20;               // wait for more input before what has come is answered
 
 CLI::callback_t take_into(std::vector<std::string>& texts) {
   return [&texts](const CLI::results_t& arguments) {
@@ -25,8 +25,8 @@ CLI::callback_t take_into(std::vector<std::string>& texts) {
 
 void add_texts(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                const std::string& description) {
-  // What turns the reading of brackets off ends the list at the least number of values, which the policy does not
-  // check.
+  // allow_extra_args(false) turns the reading of brackets off, and also ends the list at its least number of values. So
+  // that number is very large; with TakeAll, CLI11 does not check that the list reaches it.
   take_any_text(*command.add_option(name, take_into(texts), description)
                      ->type_name("TEXT")
                      ->expected(CLI::detail::expected_max_vector_size / 2, CLI::detail::expected_max_vector_size)

@@ -22,9 +22,9 @@ void add_texts(CLI::App& command, const std::string& name, std::vector<std::stri
 void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                        const std::string& description);
 
-/// Whether an option takes any text, an empty one too, as those that were added by these two.
+/// Whether an option takes any text, an empty one too. The options that the two functions above add do.
 bool takes_any_text(CLI::Option& option);
-/// Makes it one.
+/// Lets an option take any text.
 void take_any_text(CLI::Option& option);
 
 /// "text 2 of the command line", for messages; `index` counts from 0. Throws DataError when the text is not UTF-8.

@@ -19,9 +19,9 @@ namespace {
 
 constexpr size_t buffer_bytes = size_t{1} << 16;
 
-// The bytes of a control character of UTF-8 at the beginning of `text`, and it: U+0000 to U+001F, U+007F to U+009F.
-// With `marks` also those that end a line or turn the direction of a text: U+2028 to U+202E, U+2066 to U+2069. {0, 0}:
-// none.
+// The control character that `text` begins with: the number of its bytes in UTF-8 and its code point; {0, 0}: none.
+// Control characters are U+0000 to U+001F and U+007F to U+009F; with `marks` also those that end a line or turn the
+// direction of a text, U+2028 to U+202E and U+2066 to U+2069.
 std::pair<size_t, int> control_character(std::string_view text, bool marks) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return {1, byte(0)};

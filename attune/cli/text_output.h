@@ -38,9 +38,9 @@ class TextOutput {
   std::unique_ptr<AtomicFile> file_;  // without pipe and file: standard output
 };
 
-/// Throws ConfigError where the file `output`, which a command replaces, is one of its `inputs`, or the file that
-/// standard input comes from, or where it is there already in a folder among the inputs, with the name of a part of a
-/// model or a run. "": no file.
+/// Checks the file `output`, which a command replaces; "": no file. Throws ConfigError where it is one of the command's
+/// `inputs` or the file that standard input comes from, and where it exists within a folder among the inputs and has
+/// the name of a part of a model or a run.
 void check_output(const std::string& output, const std::vector<std::string>& inputs);
 
 /// Throws FileError where a file cannot be made at `output`, before the work whose result is written there. A device or
@@ -55,8 +55,8 @@ void write_note(const std::string& text);
 /// those that end a line or turn the direction of a text (U+2028 to U+202E, U+2066 to U+2069).
 std::string one_line(std::string_view text);
 
-/// What a model writes, likewise, but with the marks of a text's direction, which languages from right to left need.
-/// Those in `kept` stay.
+/// The same for a text that a model writes. U+2028 to U+202E and U+2066 to U+2069 stay: languages from right to left
+/// need the marks of direction among them. The characters in `kept` stay too.
 std::string written_text(std::string_view text, std::string_view kept = {});
 
 /// A duration for people: "12.3 seconds", "4.5 minutes".

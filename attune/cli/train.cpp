@@ -1,4 +1,4 @@
-// attune train: trains a model as a configuration file says, or as is chosen for a text.
+// attune train: trains a model by a configuration file, or by a configuration that is chosen for a text.
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -39,8 +39,8 @@ struct Options {
   bool mpi = false;
 };
 
-// What a validation says of the model, by what matters for its architecture. Names are those of metrics.jsonl.
-// `training`: the newest entry of the training log, to be compared with.
+// The line about a validation, with the measures that matter for the model's architecture. `training`: the newest entry
+// of the training log, whose values are shown beside those of the validation.
 std::string validation_line(const ValidationReport& report, const std::optional<StepReport>& training, bool smoothed) {
   const auto beside = [&](double StepReport::*value) {
     return training ? fmt::format(" (training {:.4f})", (*training).*value) : "";
@@ -143,7 +143,7 @@ class TerminalObserver final : public TrainingObserver {
   Terminal terminal_;
   const bool smoothed_;      // the loss is label-smoothed, so that the negative log likelihood is another number
   const double time_limit_;  // seconds of training; 0: none
-  std::optional<StepReport> logged_;  // the newest entry of the log; before the first, what would stand there
+  std::optional<StepReport> logged_;  // the newest entry of the log; before the first entry, the newest step
   int64_t start_step_ = 0;
   double start_seconds_ = -1;
   bool shows_perplexity_ = true;
@@ -203,7 +203,8 @@ void check_out(const Options& options) {
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
 }
 
-// Throws ConfigError where options stand beside a text that have one of their own.
+// Throws ConfigError for options that cannot stand beside a text: a configuration file and --resume have a text
+// already.
 void check_text_options(const Options& options) {
   const std::string used = used_option(options.text);
   if (!options.config.empty())
@@ -217,7 +218,7 @@ AutomaticConfig choose_config(const Options& options) {
   return read_automatic_config(sections_of(options.text), options.set, options.preset);
 }
 
-// The configuration of all ranks, and says what was chosen.
+// Returns the configuration of the run, the same on all ranks. For a text, rank 0 chooses it and prints its choices.
 RunConfig config_of_run(const Options& options, Communicator& communicator) {
   if (used_option(options.text).empty()) return read_config(options);
   check_out(options);

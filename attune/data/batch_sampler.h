@@ -29,7 +29,7 @@ struct PackedBatch {
 PackedBatch pack(std::span<const ParallelExample> examples, std::span<const int32_t> indices, int32_t bos_id);
 
 struct BatchSamplerOptions {
-  int64_t max_tokens = 4096;  // of a batch, eos included: holds for the source and for the target
+  int64_t max_tokens = 4096;  // of a batch, eos included; the limit of the source and of the target
   int64_t max_sentences = 0;  // of a batch; 0: no limit
   uint64_t seed = 1;
   bool shuffle = true;    // false: in the order of the corpus, the same every epoch
@@ -40,8 +40,8 @@ struct BatchSamplerOptions {
 /// one that is longer than max_tokens is alone in its batch.
 ///
 /// With `shuffle`, examples are divided at random into pools of about 64 batches, and each pool is sorted by length:
-/// the sentences of a batch have similar lengths, and are together with others in each epoch. The order of the batches
-/// is random.
+/// the sentences of a batch have similar lengths, and each epoch puts other sentences together. The order of the
+/// batches is random.
 class BatchSampler {
  public:
   /// `lengths`: source and target tokens of each example, eos included. Throws ConfigError, and DataError on a negative

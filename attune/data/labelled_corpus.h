@@ -29,7 +29,7 @@ struct LabelledReadOptions {
 struct LabelledText {
   std::string label, text;  // the text may be empty
   std::string second = {};  // of a pair of texts
-  int64_t line = 0;         // of its file, where it ends; from 1
+  int64_t line = 0;         // the line of its file where it ends, from 1
 };
 
 /// Returns all texts of a file, or of several one after another. Throws DataError that names file and line and says
@@ -77,7 +77,7 @@ struct LabelledCorpus {
 /// `labels` has one twice or no text is left; ConfigError on bad options.
 LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                const Tokenizer& tokenizer, const LabelledCorpusOptions& options = {});
-/// The same for more texts, after `before` texts that are encoded already; here no text needs to be left.
+/// The same for more texts, after `before` texts that are encoded already. Does not throw when no text is left.
 LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                     const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before);
 

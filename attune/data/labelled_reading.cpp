@@ -149,12 +149,13 @@ void read_csv(LineReader& lines, const LabelledReadOptions& options, const TakeT
   }
 }
 
-/// The object of a line with only the fields that are wanted: the others may be large. Discarded: it is not JSON.
+/// Returns the object of a line with only the fields that are wanted, since others may be large; a discarded value if
+/// the line is not JSON.
 json parse_object(const std::string& line, const LabelledReadOptions& options, const LineReader& lines,
                   std::vector<std::string>& fields) {
   if (line.find('\0') != std::string::npos) return json(json::value_t::discarded);  // the parser takes it for the end
   std::set<std::string> seen;
-  int deepest = 1;  // that is kept: of a list, or an object in the line's object, the kind is enough
+  int deepest = 1;  // level that is kept: of a list, or an object within the object, the kind is enough
   const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
     if (depth == 0 && event == json::parse_event_t::array_start) deepest = 0;
     if (depth > deepest) return false;

@@ -103,7 +103,7 @@ class PairTable {
   }
 
   int32_t null_;               // the empty source word
-  std::vector<size_t> begin_;  // of each source token in the others
+  std::vector<size_t> begin_;  // where each source token begins in the lists below
   std::vector<int32_t> targets_;
   std::vector<double> probability_;
 };

@@ -8,9 +8,9 @@
 namespace attune {
 namespace {
 
-constexpr uint64_t kKey = 0x6D61736B696E6721;  // makes the words others than those of the same seed in other uses
+constexpr uint64_t kKey = 0x6D61736B696E6721;  // another use of the same seed has other random numbers
 
-/// The words that decide about a place.
+/// The random numbers that decide about a place.
 std::array<uint32_t, 4> words_at(uint64_t place, const MaskingOptions& options) {
   const auto step = static_cast<uint64_t>(options.step);
   return philox({static_cast<uint32_t>(place), static_cast<uint32_t>(place >> 32), static_cast<uint32_t>(step),

@@ -45,8 +45,8 @@ struct Readers {
   int64_t bytes_read() const { return source.bytes_read() + target.bytes_read(); }
 };
 
-/// Fills `pairs` with the next lines of the files, but for the share that is held out; false when there are none left.
-/// `lines`: those of all files so far.
+/// Fills `pairs` with the next lines of the files, without the share that is held out. Returns false when no lines are
+/// left. `lines` counts the lines of all files so far.
 bool read_block(Readers& readers, double held_out, int64_t& lines, std::vector<TextPair>& pairs) {
   pairs.clear();
   TextPair pair;
@@ -68,7 +68,8 @@ bool read_block(Readers& readers, double held_out, int64_t& lines, std::vector<T
   return !pairs.empty();
 }
 
-// The links of a pair's tokens; nothing where they do not have the words of the text, as with unknown characters.
+// Returns the links of a pair's tokens; nothing if the decoded tokens have other words than the text, as with unknown
+// characters.
 std::optional<std::vector<TokenLink>> links_of(const TextPair& pair, const ParallelExample& example,
                                                const Tokenizer& source, const Tokenizer& target) {
   const std::vector<int32_t> source_words = words_of_tokens(source, example.source);

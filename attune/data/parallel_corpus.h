@@ -53,9 +53,9 @@ struct ParallelCorpus : SkippedPairs {
 
 /// Reads files with one sentence a line, plain or gzip; line i of the target translates line i of the source. The first
 /// source file goes with the first target file, and so on. Encodes in parallel; the order of the lines is kept. Throws
-/// DataError when two files have different numbers of lines or no pair is left, or naming the line of an alignment that
-/// parse_pharaoh() refuses, and ConfigError on bad options. The second
-/// form calls a function with each pair in turn and holds no more than a block of lines.
+/// DataError when two files have different numbers of lines, when no pair is left, and, naming the line, for an
+/// alignment that parse_pharaoh() refuses. Throws ConfigError on bad options. The second form calls a function with
+/// each pair in turn and holds no more than a block of lines.
 ParallelCorpus load_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
                                     const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,
                                     const Tokenizer& target, const ParallelCorpusOptions& options = {});

@@ -17,9 +17,9 @@ namespace attune {
 TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                             const TextStreamOptions& options = {});
 
-/// Calls `use` with the prompt and the answer of each line of such files, as they are encoded: for a tokenizer that
-/// does not keep line ends these are spaces. Throws DataError and FileError as read_prompts(), and ConfigError when
-/// there is no file.
+/// Calls `use` with the prompt and the answer of each line of such files as they are encoded: line ends become spaces
+/// unless the tokenizer keeps them. Throws DataError and FileError as read_prompts(), and ConfigError when there is no
+/// file.
 void read_prompt_texts(const std::vector<std::filesystem::path>& files, bool keeps_line_ends,
                        const std::function<void(const std::string& prompt, const std::string& answer)>& use);
 

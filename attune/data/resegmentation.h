@@ -14,11 +14,11 @@ namespace attune {
 struct ResegmentationOptions {
   double alpha = 0;  // see SubwordSampler
   uint64_t seed = 1;
-  int64_t longest = 0;  // tokens of a sequence: where more would come out, it stays as it was
+  int64_t longest = 0;  // tokens of a sequence at most: one that would get more stays as it was
 };
 
-/// A pure function of options, tokens, the examples' numbers and the number of the forward pass, so that neither
-/// threads nor ranks nor a resumed run change it.
+/// Draws the subwords of a batch anew. The result is a pure function of options, tokens, the examples' numbers and the
+/// number of the forward pass, so that neither threads nor ranks nor a resumed run change it.
 class Resegmentation {
  public:
   /// Throws ConfigError unless both tokenizers are SentencePiece models, see SubwordSampler.

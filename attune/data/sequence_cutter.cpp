@@ -21,7 +21,7 @@ void SequenceCutter::add(std::span<const int32_t> ids) {
   if (std::exchange(at_start_, false) && ids.front() == tokenizer_.bos_id()) ids = ids.subspan(1);
   pending_.insert(pending_.end(), ids.begin(), ids.end());
   size_t done = 0;
-  // One more than there is room for has to be there: it may be the eos at the end.
+  // A full part is handed over once one more token is there: that one may be the eos at the end, which is left out.
   for (; pending_.size() - done > room_; done += room_) hand_over(std::span(pending_).subspan(done, room_));
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(done));
 }

@@ -11,9 +11,9 @@
 
 namespace attune {
 
-/// Cuts documents into bos, at most max_tokens - 2 tokens, eos, as a classifier reads them; or what the tokenizer puts
-/// around texts in place of bos and eos. A sequence without a token
-/// that could be hidden from a masked language model is left out and counted.
+/// Cuts documents into sequences as a classifier reads them: bos, at most max_tokens - 2 tokens, eos; or with what the
+/// tokenizer puts around texts in place of bos and eos. A sequence of special tokens alone has nothing that could be
+/// hidden from a masked language model: it is left out and counted.
 class SequenceCutter {
  public:
   using Take = std::function<void(std::span<const int32_t> sequence)>;

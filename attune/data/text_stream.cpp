@@ -51,10 +51,10 @@ class Encoder {
     if (on_read_) on_read_(std::exchange(bytes_read_, 0));
   }
 
-  /// So many bytes of the files were read for what is added next.
+  /// Counts bytes of the files that were read for what is added next.
   void count_read(int64_t bytes) { bytes_read_ += bytes; }
 
-  /// eos after everything added so far.
+  /// Hands over eos behind everything that was added so far.
   void end_file() {
     flush();
     const int32_t eos = tokenizer_.eos_id();
@@ -151,7 +151,7 @@ void read_documents(const std::vector<std::filesystem::path>& files, const Token
   encoder.flush();
 }
 
-/// Ids [begin, end), which are document `first` to before `last`, or a part of it.
+/// Ids [begin, end): the documents [first, last), or a part of a single one.
 TokenDocuments part(const TokenDocuments& documents, int64_t begin, int64_t end, int64_t first, int64_t last) {
   TokenDocuments result;
   result.ids.assign(documents.ids.begin() + begin, documents.ids.begin() + end);

@@ -16,7 +16,7 @@ namespace attune {
 
 struct TextStreamOptions {
   TextUnit unit = TextUnit::stream;
-  TextLimits limits = {};  // line_bytes does not hold for a stream of characters or bytes
+  TextLimits limits = {};  // line_bytes does not hold for a stream whose tokenizer keeps line ends
   /// Documents have the special tokens that the tokenizer puts around texts, and eos, in place of bos and eos. A stream
   /// begins with those that it puts in front of a text.
   bool tokenizer_frames_texts = false;

@@ -38,7 +38,7 @@ class TokenCorpus {
   std::shared_ptr<const TokenShard> open(int64_t shard) const;
   /// Throws FileError when the content of the file is not what it should be, see verify_shard().
   void verify(int64_t shard) const;
-  /// A digest of the shards; of files, from the digests that the index gives.
+  /// A digest of all shards. For files it is made from the digests that the index gives.
   std::string sha256() const;
 
  private:
@@ -71,8 +71,9 @@ class ShardedBatches {
   ShardedBatches(TokenCorpus corpus, uint64_t seed, Sampler sampler)
       : corpus_(std::move(corpus)), seed_(seed), sampler_(std::move(sampler)) {}
 
-  /// Throws what opening a shard throws. Not while another thread calls at(). Content is verified later, before the
-  /// first batch of a shard, and once: it takes as long as reading the file.
+  /// Begins an epoch. No other thread may call at() meanwhile. Throws what opening a shard throws. The content of a
+  /// shard is verified once, before its first batch, and here only if there is one shard: it takes as long as reading
+  /// the file.
   void begin(int64_t epoch) {
     epoch_ = epoch;
     order_ = order_of_shards(corpus_.shards(), seed_, epoch);
@@ -101,7 +102,7 @@ class ShardedBatches {
     if (batch < 0 || batch >= size()) fail<DataError>("batch {} is outside of the {} of the epoch", batch, size());
     const auto place = std::upper_bound(first_.begin(), first_.end(), batch) - first_.begin() - 1;
     if (!at_work_ || at_work_->place != place) {
-      at_work_ = nullptr;  // before the next one is there too
+      at_work_ = nullptr;  // freed before the next one is loaded
       at_work_ = open_verified(place);
     }
     return {at_work_->shard, at_work_->batches.at(static_cast<size_t>(batch - first_[static_cast<size_t>(place)]))};

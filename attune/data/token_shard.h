@@ -21,9 +21,9 @@ namespace attune {
 
 /// What every shard of a corpus has in common.
 struct ShardForm {
-  int64_t sides = 1;                      // sequences of an example: 2 of a pair, source and target
-  std::array<int64_t, 2> vocab = {1, 1};  // the ids of a side are below
-  int64_t labels = 0;                     // every example has a label below; 0: none has one
+  int64_t sides = 1;                      // sequences of an example: 2 for a pair, source and target
+  std::array<int64_t, 2> vocab = {1, 1};  // of each side: its ids are below
+  int64_t labels = 0;                     // each example has a label in [0, labels); 0: none has one
   bool numbers = false;                   // every example has a number, and no label
 
   int64_t token_bytes() const { return vocab[0] <= 65536 && vocab[1] <= 65536 ? 2 : 4; }
@@ -87,7 +87,7 @@ class TokenShard {
   int32_t ignored_labels(const Window& window) const;
 
   const std::string& name() const { return name_; }
-  /// The SHA-256 of all that the shard holds; another one than that of a file.
+  /// The SHA-256 of all that the shard holds. It differs from that of the file.
   std::string sha256() const;
 
  private:

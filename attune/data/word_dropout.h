@@ -14,11 +14,11 @@ namespace attune {
 /// translation Sennrich and Zhang 2019, "Revisiting Low-Resource Neural Machine Translation", section 4.
 class WordDropout {
  public:
-  /// `share`, in [0, 1): of the tokens that are hidden; 0 draws nothing.
+  /// `share`, in [0, 1), is the probability that a token is hidden; 0 draws nothing.
   WordDropout(double share, uint64_t seed, uint64_t forward);
 
-  /// Each token becomes the unknown one with the probability `share`; special tokens stay. Tokens of a further call
-  /// have draws of their own. Throws ConfigError for a tokenizer without an unknown token.
+  /// Each token becomes the unknown one with the probability `share`; special tokens stay. Each call has draws of its
+  /// own. Throws ConfigError for a tokenizer without an unknown token.
   void hide(std::vector<int32_t>& tokens, const Tokenizer& tokenizer);
 
  private:

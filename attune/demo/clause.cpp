@@ -25,8 +25,8 @@ std::string_view english_be(const Clause& c, bool past) {
   return c.agreement == Agreement::plural ? "are" : "am";
 }
 
-/// The English verb: with an auxiliary, `rest` follows it; without one, `finite` stands alone and questions and
-/// negation are "do" with `rest`.
+/// The English verb. With an auxiliary, `rest` follows it. Without one, `finite` stands alone in a statement, and
+/// questions and negations have `do_form` and `rest`.
 struct EnglishVerb {
   std::string auxiliary, finite, rest, do_form;
 };
@@ -104,7 +104,8 @@ std::string english_complements(const Clause& c) {
                time_last ? c.time.english : "", c.yet ? marked("yet", kYet) : ""});
 }
 
-/// The German verb: the finite part stands second, first or last, the tail closes the clause before it.
+/// The German verb. The finite part stands second, first or last. The tail closes the clause; where the finite part
+/// stands last, the tail comes right before it.
 struct GermanVerb {
   std::string finite, tail;
   bool separated = false;  // the tail is the finite part's prefix

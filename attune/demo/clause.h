@@ -18,9 +18,9 @@ struct Phrase {
   bool indefinite = false;  // German indefinite accusatives stand after adverbials
 };
 
-/// The phrase with the letter before each of its marks. One without marks gets some first: its words are linked one by
-/// one where both languages have as many, else each with each. "_" in place of a space makes two words count as one:
-/// "by train" and "mit dem_Zug".
+/// Returns the phrase with the letter before each of its marks. A phrase without marks gets some first: where both
+/// languages have the same number of words, the first word is linked with the first and so on, else every word with
+/// every word. "_" in place of a space makes two words count as one: "by train" and "mit dem_Zug".
 Phrase linked(char scope, Phrase phrase);
 
 /// A noun with determiner, adjective and number.
@@ -63,8 +63,8 @@ struct Clause {
 /// Words and phrases in a row, one space between, the empty ones left out.
 std::string join(std::initializer_list<std::string_view> words);
 
-// Clauses as text with marks. A word that only its phrase knows has the phrase's marks behind a letter for its role;
-// verb, negation and the like have capitals of their own.
+// Clauses as text with marks. The words of a phrase have the marks of the phrase, each behind a small letter for the
+// phrase's role in the clause. The verb, the negation and the like have marks that are capital letters.
 
 std::string english_statement(const Clause& clause);
 /// "Does the teacher read the book"; after a wh-word as well.

@@ -75,7 +75,7 @@ Clause Writer::clause(const ClauseOptions& options, const Verb& drawn, const Sub
   return c;
 }
 
-/// Draws a tense and bends it to what the verb allows. The tense of the world the clause speaks of is kept.
+/// Draws a tense, and replaces it by another where it does not suit the verb. What is past stays past.
 void Writer::add_tense(Clause& c, std::span<const Tense> tenses) {
   const unsigned traits = c.verb->traits;
   c.tense = pick(tenses);
@@ -196,7 +196,7 @@ void Writer::add_time(Clause& c) {
   c.time_in_front = chance(35);
 }
 
-/// `traits` of the verb say how long a time suits it.
+/// A time or a cause that suits the tense and the verb: kEpoch and kSlow in its `traits` take times longer than a day.
 Phrase Writer::day(Tense tense, bool negated, unsigned traits) {
   const bool epoch = (traits & kEpoch) != 0;
   const bool slow = (traits & kSlow) != 0;

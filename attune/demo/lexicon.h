@@ -39,7 +39,7 @@ enum Tag : Tags {
   kBakeable = 1u << 23,
   kSmall = 1u << 24,    // is lost, found, forgotten
   kRoom = 1u << 25,     // is tidied and cleaned
-  kOutdoor = 1u << 26,  // places by what one does there; "in" them is "in", "to" them is "in" with the accusative
+  kOutdoor = 1u << 26,  // to kLeisure: places by what one does there; German "in", with the accusative for "to"
   kStudy = 1u << 27,
   kShop = 1u << 28,
   kDining = 1u << 29,

@@ -1,7 +1,7 @@
 #pragma once
-// Which word of a sentence became which word of its translation. While phrases and clauses are put together, their
-// words carry marks: text as well, between two bytes that occur in no word, behind the word that they belong to. Words
-// of the two languages that have a mark in common are linked.
+// Which word of a sentence became which word of its translation. While phrases and clauses are put together, words
+// carry marks. A mark is text behind the word that it belongs to, between two bytes that occur in no word. Two words of
+// the two languages that have a mark in common are linked.
 
 #include <cstdint>
 #include <string>

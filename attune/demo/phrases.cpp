@@ -10,7 +10,7 @@ constexpr Tags kOwnable = kAnimal | kReadable | kWearable | kSmall | kVehicle | 
                           kStanding | kRoom | kGift | kAbstract;
 constexpr Tags kPublic = kInside | kStop | kTransport | kEvent | kBuilding | kAbstract;  // "the", rarely "a"
 
-/// Speakers must not be their own objects ("I see me"): they and those they speak for.
+/// Whether both are or include the speaker ("I see me", "we see me"), or both are "you".
 bool clash(Person a, Person b) {
   const auto speaker = [](Person p) { return p == Person::i || p == Person::we; };
   return (speaker(a) && speaker(b)) || (a == b && a == Person::you);

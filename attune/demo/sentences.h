@@ -22,12 +22,13 @@ SentencePair pair(const std::string& english, const std::string& german, char ma
 Phrase date(int64_t day, int64_t month, int64_t year);
 Phrase clock(int64_t hour, int64_t minute);
 
-/// "Every man" is not negated: "not every man" is another thought.
+/// Whether the subject is "every ...". Such a clause is not negated: "not every man" is another thought.
 inline bool has_every(const Clause& clause) {
   return clause.subject.english.starts_with("every");
 }
 
-/// A clause that begins with a conjunction, a question word or a relative pronoun does not begin with its time.
+/// Takes the time away from the front of a clause that begins with a conjunction, a question word or a relative
+/// pronoun.
 inline void settle(Clause& clause) {
   clause.time_in_front = false;
 }

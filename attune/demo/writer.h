@@ -21,7 +21,7 @@ struct Subject {
 
 /// What a clause may have.
 struct ClauseOptions {
-  std::span<const Tense> tenses;  // drawn from, all alike; repeat one to weigh it
+  std::span<const Tense> tenses;  // drawn from with equal chances; one that is there twice weighs double
   bool time = true;
   bool negation = true;
   bool extras = true;  // manner, place

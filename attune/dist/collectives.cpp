@@ -36,7 +36,7 @@ std::span<std::byte> room(std::vector<std::byte>& scratch, const Numbers& x) {
   return std::span(scratch).first(x.bytes().size());
 }
 
-// Each time the partner is half as far away and keeps the other half of what is left.
+// Recursive halving: in each step the partner is half as far away as before, and keeps the other half of what is left.
 void halve(Transport& transport, const Numbers& x, std::vector<std::byte>& scratch) {
   const int rank = transport.rank();
   for (int distance = transport.size() / 2; distance > 0; distance /= 2) {
@@ -64,7 +64,7 @@ void double_back(Transport& transport, const Numbers& x) {
 void reduce_scatter(Transport& transport, Numbers x, std::vector<std::byte>& scratch) {
   const int rank = transport.rank(), size = transport.size();
   if (std::has_single_bit(static_cast<unsigned>(size))) return halve(transport, x, scratch);
-  // Part p starts at rank p + 1 and gathers the sum of every rank on its way to rank p.
+  // A ring: part p starts at rank p + 1, and each rank on its way to rank p adds its own numbers.
   const auto part = [&](int p) { return parts(transport, x, p % size, p % size + 1); };
   for (int step = 1; step < size; ++step) {
     const Numbers sent = part(rank - step + size), kept = part(rank - step - 1 + 2 * size);
@@ -89,7 +89,7 @@ void all_gather_bytes(Transport& transport, std::span<const std::byte> mine, std
   if (all.size() != width * size)
     fail<CommunicationError>("all_gather: {} ranks with {} bytes each need {}, found {}", size, width, width * size,
                              all.size());
-  // In `turned` the ranks stand in the order rank, rank + 1, ..., so that what is there is always its beginning.
+  // `turned` has the pieces of the ranks rank, rank + 1, ... in this order: what has come is always its beginning.
   std::vector<std::byte> turned(all.size());
   std::ranges::copy(mine, turned.begin());
   for (size_t known = 1; known < size; known *= 2) {
@@ -103,7 +103,7 @@ void all_gather_bytes(Transport& transport, std::span<const std::byte> mine, std
 }
 
 void broadcast(Transport& transport, std::span<std::byte> x, int root) {
-  const int size = transport.size(), place = (transport.rank() - root + size) % size;  // in the tree, the root's is 0
+  const int size = transport.size(), place = (transport.rank() - root + size) % size;  // in the tree; 0: the root
   const auto rank_of = [&](int p) { return (p + root) % size; };
   int distance = 1;
   for (; distance < size; distance *= 2) {

@@ -62,10 +62,10 @@ class Pending {
   std::shared_ptr<State> state_;
 };
 
-/// Who chooses the messages of a sum or of a gather, and with them the order of the additions.
+/// Which algorithm forms a sum or a gather, and so decides the order of the additions.
 enum class Algorithm {
-  fixed,      // we: the order depends on the number of ranks and of numbers alone
-  of_network  // the network's library, where it has sums of its own (MPI); else as fixed
+  fixed,      // Attune's own: the order depends only on the number of ranks and the number of elements
+  of_network  // that of the network's library, where it has one (MPI); else as fixed
 };
 
 /// With Algorithm::fixed, sums are bitwise the same on every rank, and in every run with the same number of ranks. With
@@ -99,11 +99,11 @@ class Communicator {
   /// The root gets the bytes of every rank, in the order of the ranks; their numbers may differ.
   virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) = 0;
 
-  /// By this rank so far. Libraries of networks do not say what they send: their operations count as Algorithm::fixed
-  /// would.
+  /// Bytes that this rank has sent so far. A network's library does not say what it sends: its operations are counted
+  /// as those of Algorithm::fixed.
   virtual int64_t bytes_sent() const = 0;
-  /// Over MPI, ends all processes at once, this one with `status`; else the operations that the ranks wait for throw,
-  /// as do later ones.
+  /// Ends the run. Over MPI all processes end at once, this one with `status`. Over TCP no process ends: the operations
+  /// that the ranks wait for throw, and so do later ones.
   virtual void abort(int status) = 0;
 
   void all_reduce(Numbers x, Algorithm algorithm = Algorithm::fixed) {

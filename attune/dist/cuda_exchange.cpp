@@ -26,7 +26,7 @@ Pending pending(std::shared_ptr<CudaGroup::Operation> operation) {
 // What the ranks tell each other.
 struct Said {
   CudaIdentity gpu{};
-  std::array<char, 64> library{};  // its name, with its end cut off where it is longer
+  std::array<char, 64> library{};  // its name, cut off where it is longer
   bool missing = false;
 };
 
@@ -53,7 +53,7 @@ CudaExchange::CudaExchange(Communicator& communicator, Cuda device, const CudaGr
       text_(std::move(text)),
       group_(join_cuda_group(device, id, communicator.rank(), communicator.size(), [&] { communicator.barrier(); })) {}
 
-// All parts but one's own.
+// The bytes of all parts but one's own.
 int64_t CudaExchange::share_of(const Tensor& x) const {
   return static_cast<int64_t>(x.bytes()) / communicator_.size() * (communicator_.size() - 1);
 }

@@ -20,8 +20,8 @@ class CudaExchange final : public TensorExchange {
   Pending start_reduce_scatter(const Tensor& x) override;
   Pending start_all_gather(const Tensor& x) override;
   void broadcast(const Tensor& x, int root) override;
-  /// A GPU waits forever for a rank that has failed; the communicator notices it. So each rank waits for what its own
-  /// GPU computes, and then the ranks meet there.
+  /// A GPU waits forever for a rank that has failed, but the communicator notices one. So each rank waits for what its
+  /// own GPU computes, and then all meet in a barrier of the communicator.
   void all_started() override;
   /// Parts are of one size, and begin at multiples of 16 bytes.
   int64_t unit() const override { return int64_t{4} * communicator_.size(); }

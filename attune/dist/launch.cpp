@@ -86,7 +86,7 @@ bool started_by_mpi() {
 std::optional<TcpRun> tcp_run_of_environment() {
   const Variable address = variable("MASTER_ADDR");
   Variable rank = variable("RANK"), size = variable("WORLD_SIZE");
-  // A batch script of Slurm has no number of tasks of a step, and is none of them.
+  // A batch script of Slurm is no task of a step, and has no SLURM_STEP_NUM_TASKS.
   const Variable slurm_size = variable("SLURM_STEP_NUM_TASKS");
   if (!address.value.empty() && !slurm_size.value.empty()) {
     if (rank.value.empty()) rank = variable("SLURM_PROCID");
@@ -111,7 +111,7 @@ std::optional<TcpRun> tcp_run_of_environment() {
 int local_rank(Communicator& communicator) {
   struct Place {
     std::array<char, 256> machine{};  // its name
-    int number = -1;                  // that the environment gives
+    int number = -1;                  // from the environment; -1: none
   };
   Place mine;
   ::gethostname(mine.machine.data(), mine.machine.size() - 1);

@@ -30,9 +30,9 @@ void check(int code, const char* call) {
 class MpiSession {
  public:
   MpiSession() {
-    // Open MPI's default over TCP, "put", has the receiver ask for each piece behind the data that it is sending
-    // itself: what is to go both ways at once goes one way after the other, in twice the time. What the user says comes
-    // first.
+    // With Open MPI's default over TCP, "put", a receiver's request for the next piece waits behind the data that it
+    // sends itself: an exchange goes one way after the other and takes twice the time. A value that the user has set
+    // stays.
     ::setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
     int provided = MPI_THREAD_SINGLE;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
@@ -83,7 +83,7 @@ class MpiTransport final : public Transport, public NetworkCollectives {
   int size() const override { return size_; }
 
   void exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) override {
-    do {  // at least one message each way, also of nothing
+    do {  // at least one message each way, even an empty one
       const std::span<const std::byte> out_piece = out.first(std::min(out.size(), kLargest));
       const std::span<std::byte> in_piece = in.first(std::min(in.size(), kLargest));
       out = out.subspan(out_piece.size());
@@ -96,7 +96,7 @@ class MpiTransport final : public Transport, public NetworkCollectives {
 
   NetworkCollectives* collectives() override { return this; }
 
-  // Not in place: where it is, Open MPI sums along a tree, all numbers each time, however many they are.
+  // Not in place: Open MPI would then send all numbers along a tree, however many they are.
   void all_reduce(const Numbers& x, std::vector<std::byte>& scratch) override {
     const MPI_Datatype type = mpi_type(x.dtype);
     const std::span<std::byte> sums = x.bytes();
@@ -133,7 +133,7 @@ class MpiTransport final : public Transport, public NetworkCollectives {
 
   void abort(int status) override {
     MPI_Abort(MPI_COMM_WORLD, status);
-    ::_exit(status);  // should MPI let this process live
+    ::_exit(status);  // in case MPI_Abort() returns
   }
 
  private:

@@ -18,7 +18,8 @@ class PointToPointCommunicator::Operation final : public Pending::State {
     return seconds_;
   }
 
-  // Unless `error` says that it can only fail. Returns what went wrong, or null.
+  // Runs the body. Where an earlier operation has failed, does not run it and fails with the same `error`. Returns the
+  // error of this operation, or null.
   std::exception_ptr run(std::exception_ptr error) {
     const auto begin = std::chrono::steady_clock::now();
     try {
@@ -100,7 +101,6 @@ Pending PointToPointCommunicator::start_call(std::function<void()> body) {
   return Pending(operation);
 }
 
-// `shares`: how often each rank would send the parts of the others.
 Pending PointToPointCommunicator::start_with(const Numbers& x, Algorithm algorithm, int64_t shares,
                                              std::function<void(NetworkCollectives&)> by_library,
                                              std::function<void()> by_messages) {

@@ -45,7 +45,8 @@ class PointToPointCommunicator final : public Communicator {
   class Counted;
 
   void work(const std::shared_ptr<Operation>& make_transport);
-  /// Starts what the network's library does where it may and can, and else our messages.
+  /// Starts `by_library` where the algorithm allows it and the network has a library, else `by_messages`. For
+  /// bytes_sent(), an operation of the library counts as all parts but this rank's own, sent `shares` times.
   Pending start_with(const Numbers& x, Algorithm algorithm, int64_t shares,
                      std::function<void(NetworkCollectives&)> by_library, std::function<void()> by_messages);
 

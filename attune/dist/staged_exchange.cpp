@@ -6,7 +6,7 @@
 namespace attune {
 namespace {
 
-// What returns to the device when an operation on the host is over.
+// An operation on the host, whose result wait() sends back to the device.
 class CopiedBack final : public Pending::State {
  public:
   CopiedBack(Pending pending, std::shared_ptr<Staging> staging, Tensor from, Tensor to)
@@ -39,8 +39,8 @@ std::shared_ptr<Staging> StagedExchange::staging_for(const Tensor& x) {
   return free != stagings_.end() ? *free : stagings_.emplace_back(make_staging(x));
 }
 
-// The operation that the communicator is given next waits for the copy, and begins as soon as it is there. The thread
-// that gives the device its work does not wait.
+// The thread of the communicator waits for the copy before it begins the operation. The thread that gives the device
+// its work does not wait.
 Pending StagedExchange::start(const Tensor& x, Part fetched, Part returned,
                               const std::function<Pending(const Tensor& on_host)>& operation) {
   if (x.device().is_host()) return operation(x);
@@ -68,7 +68,7 @@ Pending StagedExchange::start_all_gather(const Tensor& x) {
                [&](const Tensor& on_host) { return communicator_.start_all_gather(on_host, algorithm_); });
 }
 
-// Copies from a device end in the order in which they were started.
+// Waits for the last copy: copies from a device end in the order in which they were started.
 void StagedExchange::all_started() {
   if (fetched_last_) std::exchange(fetched_last_, nullptr)->wait();
 }

@@ -10,10 +10,10 @@
 
 namespace attune {
 
-/// Tensors are copied to the host, exchanged by the communicator, and copied back, each time the part that is needed.
-/// On a GPU the copies go on beside its work, and the communicator waits for those to the host, each before its
-/// operation. The memory on the host is kept for later operations: of each size, as much as was in use at once. A
-/// tensor on the host is exchanged in place. Sums are those of the communicator with this algorithm, to the bit.
+/// Copies tensors to the host, has the communicator exchange them there, and copies them back; only the parts that are
+/// needed are copied. On a GPU the copies run beside its work, and the communicator waits for each copy to the host
+/// before its operation. The memory on the host is kept for later operations: of each size, as much as was in use at
+/// once. A tensor on the host is exchanged in place. Sums have the same bits as the communicator's with this algorithm.
 class StagedExchange final : public TensorExchange {
  public:
   /// `text` is what text() returns. The communicator must outlive this.
@@ -35,16 +35,16 @@ class StagedExchange final : public TensorExchange {
 
   Tensor part_of(const Tensor& x, Part part) const;
   std::shared_ptr<Staging> staging_for(const Tensor& x);
-  /// Starts the copy of one part of x to the host, and the operation there; wait() starts the copy of the other part
-  /// back. A tensor on the host is given to the operation as it is.
+  /// Starts the copy of the part `fetched` of x to the host, and the operation there; wait() starts the copy of the
+  /// part `returned` back. A tensor on the host is given to the operation as it is.
   Pending start(const Tensor& x, Part fetched, Part returned,
                 const std::function<Pending(const Tensor& on_host)>& operation);
 
   Communicator& communicator_;
   Algorithm algorithm_;
   std::string text_;
-  std::vector<std::shared_ptr<Staging>> stagings_;  // in use: others hold it too
-  std::shared_ptr<Staging> fetched_last_;           // since all_started()
+  std::vector<std::shared_ptr<Staging>> stagings_;  // one that is in use has other owners too
+  std::shared_ptr<Staging> fetched_last_;           // the last fetch since all_started()
 };
 
 }  // namespace attune

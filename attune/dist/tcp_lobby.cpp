@@ -82,8 +82,8 @@ std::vector<Guest> Lobby::wait_for_higher_ranks(TimePoint until) {
 bool Lobby::all_are_here() {
   const auto here = [](const Guest& guest) { return guest.socket.is_open(); };
   if (!std::ranges::all_of(guests_, here)) return false;
-  // At rank 0 nobody goes on before all are there, so that one who has left will come again. Elsewhere a guest may have
-  // gone on with others, and failed.
+  // At rank 0 no rank goes on before all are there: one that has left will connect again. Elsewhere a guest that has
+  // left may have gone on with other ranks, and failed.
   if (run_.rank == 0)
     for (Guest& guest : guests_)
       if (!is_still_there(guest.socket)) guest = Guest{};
@@ -116,7 +116,7 @@ void Lobby::accept(const Descriptor& listener) {
     OpenedSocket opened = accept_at(listener);
     if (opened.error == EAGAIN) return;
     if (opened.error != 0) fail<CommunicationError>("rank {}: accept: {}", run_.rank, std::strerror(opened.error));
-    // A rank greets at once, so that the one who has been silent for longest is none.
+    // A rank greets at once: the connection that has been silent for longest is not from one.
     if (strangers_.size() == guests_.size() + kSpareStrangers) strangers_.erase(strangers_.begin());
     strangers_.push_back({.socket = std::move(opened.socket),
                           .until = deadline_after(run_.greeting_seconds, "the time for a greeting")});
@@ -138,7 +138,7 @@ void Lobby::judge(Stranger& stranger) {
   if (greeting.magic != kMagic || greeting.port == 0 || greeting.port > UINT16_MAX) return;
   const Verdict verdict = verdict_on(greeting);
   const Answer answer{.magic = kMagic, .version = kProtocol, .verdict = verdict};
-  // The first bytes on a connection have room in it. Where they cannot be sent it is broken, which is noticed later.
+  // The first bytes on a connection fit into its buffer. If they cannot be sent it is broken, which is noticed later.
   ::send(stranger.socket.get(), &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (verdict != Verdict::welcome) {
     refused_ = fmt::format("; rank {} of {} came from {} and was refused: {}", greeting.rank, greeting.size,

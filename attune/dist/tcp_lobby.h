@@ -1,5 +1,5 @@
 #pragma once
-// Where a rank waits for those of higher ranks to come.
+// Where a rank waits for the higher ranks to connect.
 
 #include <array>
 #include <cstddef>
@@ -13,12 +13,13 @@
 
 namespace attune {
 
-/// The first that is said on a connection, by who called: in the order of bytes of both machines, which have the same.
+/// The first message on a connection, from the side that connects. In the byte order of both machines, which is the
+/// same.
 struct Greeting {
   uint64_t magic = 0;
   uint32_t version = 0, size = 0, rank = 0;
   uint32_t port = 0;             // at which the rank listens
-  std::array<char, 64> token{};  // a digest
+  std::array<char, 64> token{};  // a digest of TcpRun's size and token
 };
 Greeting greeting_of(const TcpRun& run, uint16_t port);
 
@@ -34,14 +35,14 @@ struct Answer {
 /// Whether an answer is one of this protocol.
 bool is_known(const Answer& answer);
 
-/// Who has greeted and is welcome.
+/// A rank that has greeted and is welcome.
 struct Guest {
   Descriptor socket = Descriptor();  // none: has not come
   uint16_t port = 0;                 // at which it listens
 };
 
-/// Takes every connection for hostile: who says nothing in time, or something else, is left standing and keeps nobody
-/// from coming. A second process of one rank is refused while the first is there.
+/// Trusts no connection: one that brings no greeting in time, or something else, is closed, and holds nobody else up. A
+/// second process of one rank is refused while the first is there.
 class Lobby {
  public:
   /// `first_rank`: a connection with rank 0, which must outlive this; null at rank 0 itself.
@@ -52,7 +53,7 @@ class Lobby {
   std::vector<Guest> wait_for_higher_ranks(TimePoint until);
 
  private:
-  struct Stranger {  // who has not said all of a greeting
+  struct Stranger {  // a connection whose greeting has not come in full
     Descriptor socket = Descriptor();
     TimePoint until{};
     Greeting greeting{};
@@ -75,7 +76,7 @@ class Lobby {
   const Descriptor* first_rank_;
   std::vector<Guest> guests_;  // of rank run_.rank + 1 + i
   std::vector<Stranger> strangers_;
-  std::string refused_;  // the last one, for the message
+  std::string refused_;  // which process was refused last, and why, for the message
 };
 
 }  // namespace attune

@@ -109,7 +109,7 @@ int try_to_enter(const TcpRun& run, const SocketAddress& address, TimePoint unti
   return error;
 }
 
-// Rank 0 may begin later than this one.
+// Tries again until rank 0 answers, which may have started later than this one.
 Entry enter(const TcpRun& run, TimePoint until) {
   std::string why = "the name service has no answer";
   for (milliseconds pause{50};; pause = std::min(2 * pause, milliseconds(1000))) {

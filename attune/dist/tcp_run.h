@@ -11,8 +11,8 @@ struct TcpRun {
   std::string address;           // of the machine of rank 0: a name or a number
   uint16_t port = 29500;         // at which rank 0 listens
   std::string token;             // that all processes of the run have been given
-  double seconds = 300;          // for all to come
-  double greeting_seconds = 10;  // for one, from its connection to its greeting, and to the answer
+  double seconds = 300;          // for all ranks to connect
+  double greeting_seconds = 10;  // for a new connection to bring its greeting, or to get the answer
 };
 
 }  // namespace attune

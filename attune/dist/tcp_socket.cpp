@@ -47,8 +47,8 @@ SocketAddress address_by(Name name_of, const Descriptor& socket) {
   return {address, std::min<socklen_t>(size, sizeof(storage))};
 }
 
-// A process that calls a free port of its own machine again and again may get that port as its own, and is then
-// connected with itself.
+// A process that tries again and again to connect to a free port of its own machine may get that port as its own, and
+// is then connected with itself.
 bool is_connected_with_itself(const Descriptor& socket) {
   if (local_address(socket).text() != remote_address(socket).text()) return false;
   const linger at_once{.l_onoff = 1, .l_linger = 0};  // frees the port for the rank that is to listen there
@@ -69,7 +69,7 @@ bool may_be_tried_again(int error) {
   return error == EAGAIN || error == EINTR;
 }
 
-// Calls move(bytes that are left), which returns their number as send() and recv() do, until none are.
+// Calls move(the bytes that are left) until none are left; it returns how many it has moved, as send() and recv() do.
 template <class Bytes, class Move>
 int move_all(const Descriptor& socket, Bytes bytes, short event, TimePoint until, Move move) {
   while (!bytes.empty()) {

@@ -39,7 +39,7 @@ class SocketAddress {
 };
 
 /// The addresses of a host, a name or a number, with the port, in the system's order. None: the name service has no
-/// answer at the moment. Throws ConfigError naming a host that there is not.
+/// answer at the moment. Throws ConfigError naming a host that does not exist.
 std::vector<SocketAddress> addresses_of_host(const std::string& host, uint16_t port);
 
 SocketAddress local_address(const Descriptor& socket);
@@ -53,9 +53,9 @@ struct OpenedSocket {
 
 /// A socket that listens on this address; port 0: on a port that is free.
 OpenedSocket listen_at(const SocketAddress& address);
-/// A connection that is made until then, for small messages at once and with keep-alive.
+/// A connection that is made before that time. It sends small messages at once and has keep-alive.
 OpenedSocket connect_to(const SocketAddress& address, TimePoint until);
-/// The next connection that waits at the listener, of the same kind. EAGAIN: there is none.
+/// The next connection that waits at the listener, with the same options. EAGAIN: there is none.
 OpenedSocket accept_at(const Descriptor& listener);
 
 /// Sends or receives all bytes. Returns 0, or the number of the error: ETIMEDOUT at the end of the time, ECONNRESET
@@ -63,7 +63,7 @@ OpenedSocket accept_at(const Descriptor& listener);
 int send_all(const Descriptor& socket, std::span<const std::byte> bytes, TimePoint until);
 int receive_all(const Descriptor& socket, std::span<std::byte> bytes, TimePoint until);
 
-/// poll() to the end of the time, TimePoint::max(): forever. False: no event came. Throws CommunicationError.
+/// poll() until that time; TimePoint::max(): forever. Returns false if no event came. Throws CommunicationError.
 bool poll_until(std::span<pollfd> polled, TimePoint until);
 
 }  // namespace attune

@@ -125,7 +125,7 @@ class TcpTransport final : public Transport {
     return true;
   }
 
-  // Of a call that failed: false if it may be tried again.
+  // After a call that failed: returns false if it may be tried again, else throws.
   bool not_now(int rank) {
     if (errno == EAGAIN || errno == EINTR) return false;
     lose(rank, std::strerror(errno));
@@ -186,8 +186,8 @@ class TcpTransport final : public Transport {
   const Descriptor wake_;                // readable once abort() was called
   const std::vector<Descriptor> peers_;  // by rank
   std::atomic<bool> aborted_{false};
-  std::mutex mutex_;         // held by exchange(); of all below
-  std::optional<int> left_;  // by whom the run has ended
+  std::mutex mutex_;         // held by exchange(); guards all below
+  std::optional<int> left_;  // the rank whose leaving has ended the run
   int to_ = kNobody, from_ = kNobody;
   MessagePart outgoing_, incoming_;
 };

@@ -16,7 +16,7 @@ struct SharedId {
   std::string problem;  // why there is none
 };
 
-// Made by the first rank, told to all.
+// The first rank makes it and tells the others.
 SharedId shared_id(Communicator& communicator) {
   SharedId made;
   if (communicator.rank() == 0) try {

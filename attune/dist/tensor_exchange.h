@@ -22,21 +22,21 @@ class TensorExchange {
   /// Every rank gets the x of the root; any shape and dtype.
   virtual void broadcast(const Tensor& x, int root) = 0;
 
-  /// To be called by every rank between the last start of an update and the first wait(), so that a rank that has
-  /// failed is noticed, and that wait() counts no time in which this rank computes. Throws what its kernels failed
-  /// with, too.
+  /// Every rank calls this between the last start of an update and the first wait(). It notices a rank that has failed,
+  /// and wait() then counts no time in which this rank still computes. Throws also the error of this rank's own kernels
+  /// where they failed.
   virtual void all_started() = 0;
 
   virtual int64_t unit() const = 0;
-  /// By this rank so far, beside what goes through the Communicator.
+  /// Bytes that this rank has sent so far, without those that the Communicator counts.
   virtual int64_t bytes_sent() const = 0;
   /// How the tensors travel, for the user; "": there is only one way, so that nothing is said.
   virtual std::string text() const = 0;
 };
 
-/// NCCL, where every rank has a GPU of its own and the same version of that library; else by the communicator, through
-/// the memory of the host. All ranks call it, with the device that each computes on; the communicator must outlive what
-/// is returned. The algorithm is that of the communicator's operations. Throws DeviceError, CommunicationError.
+/// Returns an exchange by NCCL where every rank has a GPU of its own and the same version of that library, else one by
+/// the communicator, through the memory of the host, with this algorithm. All ranks call it, with the device that each
+/// computes on; the communicator must outlive what is returned. Throws DeviceError, CommunicationError.
 std::unique_ptr<TensorExchange> make_tensor_exchange(Communicator& communicator, const Device& device,
                                                      Algorithm algorithm = Algorithm::fixed);
 

@@ -18,7 +18,7 @@ class Transport {
   /// Sends `out` to rank `to` and at the same time receives `in` from rank `from`; either rank may be kNobody. `in` has
   /// exactly the size that is sent. Messages between two ranks arrive in the order sent. Throws CommunicationError.
   virtual void exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) = 0;
-  /// What the network's own library offers for all ranks at once, for the thread that exchanges; null: nothing.
+  /// The collective operations of the network's own library; null: it has none. For the thread that exchanges.
   virtual NetworkCollectives* collectives() { return nullptr; }
   /// See Communicator::abort(). May be called on any thread while exchange() is running.
   virtual void abort(int status) = 0;

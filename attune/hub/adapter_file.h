@@ -23,7 +23,7 @@ inline constexpr const char* kClassificationTask = "SEQ_CLS";
 struct StoredAdapter {
   Tensor a, b;  // float32
   double scale = 1;
-  int64_t first = 0;      // of the projection's outputs
+  int64_t first = 0;      // the first of the projection's outputs that B adds to
   std::string name = {};  // of A in the file
 };
 

@@ -41,7 +41,7 @@ bool is_adapter_folder(const std::filesystem::path& folder);
 /// is no such folder.
 std::filesystem::path adapter_base(const std::filesystem::path& folder);
 
-/// The chat template of a folder; of an adapter's folder that has none, that of its model. Throws as
+/// The chat template of a folder. For an adapter's folder without one, that of its model. Throws as
 /// ChatTemplate::load() and adapter_base() do.
 std::optional<ChatTemplate> open_chat_template(const std::filesystem::path& folder);
 

@@ -81,7 +81,7 @@ void fill(TransformerConfig& c, Experts& experts) {
   experts.dense_layers.erase(std::unique(experts.dense_layers.begin(), experts.dense_layers.end()),
                              experts.dense_layers.end());
   if (experts.d_ff == 0) experts.d_ff = c.d_ff;
-  if (experts.dense_layers.empty()) c.d_ff = experts.d_ff;  // nothing is as wide as all layers
+  if (experts.dense_layers.empty()) c.d_ff = experts.d_ff;  // no layer is dense, so that nothing reads d_ff
   if (experts.groups == 1) experts.group_score = GroupScore::maximum;
   experts.balance_loss = experts.bias_rate = 0;
 }

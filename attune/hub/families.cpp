@@ -6,7 +6,7 @@
 namespace attune {
 namespace {
 
-// Every layer of these has experts, or their number cannot be set to none.
+// Mixtures of experts that are not read, for a clearer error.
 constexpr std::array kMixturesOfExperts = {"qwen2_moe", "nllb-moe", "switch_transformers", "phimoe", "olmoe",
                                            "gpt_oss",   "dbrx",     "granitemoe",          "jamba",  "glm4_moe"};
 

@@ -18,7 +18,7 @@ namespace attune {
 struct HubClass {
   std::string_view name;  // "GPT2LMHeadModel"
   Architecture architecture;
-  std::string_view model_type;  // of the folders that are written with it; empty: it is read alone
+  std::string_view model_type;  // of the folders that are written with it; empty: none are
   /// Has no projection to the vocabulary: the embedding is the projection where the two are tied, and else there is
   /// none.
   bool is_base = false;

@@ -53,7 +53,7 @@ class HubConfig {
   }
 
  private:
-  /// The integers of one or a list of them, which is (in) this field.
+  /// The integers of `value`, which is one or a list of them. `field` is for errors.
   std::vector<int64_t> integers_of(const Json& value, std::string_view field) const;
   const Json* find(std::string_view field) const;  // null if it is missing or null
   const Json& get(std::string_view field) const;

@@ -30,8 +30,8 @@ class HubFolder {
   /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
   explicit HubFolder(const std::filesystem::path& folder);
   /// Opens a folder of the hub, or reads config.json of one of Attune's own folders. With a head, a model of the hub
-  /// becomes its family's classifier with this head, a classifier too. Throws ConfigError too when config.json is no
-  /// object with a "model_type".
+  /// becomes its family's classifier with this head; a classifier gets it in the place of its own. Throws ConfigError
+  /// too when config.json is no object with a "model_type".
   static std::variant<HubFolder, ConfigFile> open(const std::filesystem::path& folder,
                                                   const std::optional<StoredHead>& head = {});
 
@@ -55,10 +55,10 @@ class HubFolder {
   HubFolder(const std::filesystem::path& folder, HubConfig config, const std::optional<StoredHead>& head);
   /// Makes config.json and tensors those of the family's classifier with this head.
   void add_head(const StoredHead& head);
-  /// Makes the projection's tensor the embedding's where the two are tied and the files have it under the first name
-  /// alone. Whether it did.
+  /// Makes the projection's tensor the embedding's where the two are tied and the files have it under the projection's
+  /// name alone. Returns whether it did.
   bool take_tied_embedding();
-  /// With the labels of the head, unless it has none.
+  /// The configuration, with the labels of the head unless it has none.
   TransformerConfig translate(const std::optional<StoredHead>& head = {}) const;
   HubFiles files() const;
   std::vector<FoundParameter> found_in(Module& model) const;

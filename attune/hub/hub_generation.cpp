@@ -87,7 +87,7 @@ void set_tokens(GenerationConfig& g, const HubConfig& hub, const HubConfig& conf
   g.suppressed_at_begin = hub.integers("begin_suppress_tokens");
 }
 
-// generation_config.json, or, in a folder of before there was such a file, config.json.
+// generation_config.json; in folders that are older than this file, config.json.
 HubConfig settings_of(const std::filesystem::path& folder, const HubConfig& config) {
   const std::filesystem::path own = folder / kGenerationConfigFile;
   return is_there(own) ? HubConfig(read_json_file(own), own.string()) : config;

@@ -26,7 +26,7 @@ class HubTensors final : public TensorNames {
   /// See TensorSource::add().
   void add(SafetensorsReader file, const std::vector<std::string>& names) { source_.add(std::move(file), names); }
 
-  /// From now on the tensor of one name is found under `to`, and no more under its own: `from` has to be there.
+  /// From now on the tensor `from`, which has to be there, is found under `to` and no longer under its own name.
   void move(const std::string& from, const std::string& to);
 
   bool contains(const std::string& name) const override { return !stored_name(name).empty(); }

@@ -62,10 +62,10 @@ std::string shard_name(size_t shard, size_t shards) {
   return shards == 1 ? kParameterFile : fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, shards);
 }
 
-// transformers reads no file that does not say for which program it is.
+// transformers refuses a file whose metadata does not name a framework.
 const std::map<std::string, std::string> kMetadata = {{"format", "pt"}};
 
-// "dtype", and "torch_dtype" of files of before transformers 5 that have it.
+// Sets "dtype" and its name before transformers 5, "torch_dtype", whichever config.json has; "dtype" if neither.
 void put_dtype(Json& config, const WrittenTensors& written) {
   if (!written.dtype) return;
   const char* const name = *written.dtype == DType::bf16 ? "bfloat16" : "float32";

@@ -14,8 +14,8 @@
 namespace attune {
 
 struct HubWriteOptions {
-  std::optional<DType> dtype = {};                        // float32 or bfloat16; none: as the tensors are
-  int64_t shard_bytes = int64_t{5} * 1000 * 1000 * 1000;  // a file with tensors has at most so many, or one tensor
+  std::optional<DType> dtype = {};                        // float32 or bfloat16; none: that of each tensor
+  int64_t shard_bytes = int64_t{5} * 1000 * 1000 * 1000;  // the most tensor bytes of one file, unless it has one tensor
   std::function<void()> before_each = {};                 // called before each tensor
 };
 
@@ -43,7 +43,8 @@ WrittenTensors write_hub_tensors(const std::filesystem::path& folder, const std:
 WrittenTensors write_hub_model(const std::filesystem::path& folder, Module& model, const TransformerConfig& config,
                                const HubForm& form, const HubWriteOptions& options);
 
-/// Writes the tensors of a folder of the hub as they are, and its config.json with their type.
+/// Writes the tensors of a folder of the hub as they are, but float16 as float32 and bool as uint8; and its config.json
+/// with their type.
 WrittenTensors copy_hub_model(const std::filesystem::path& from, const std::filesystem::path& folder,
                               const HubWriteOptions& options);
 

@@ -36,7 +36,8 @@ struct Place {
   Transform transform;
 };
 
-/// Nothing where the table has no row for the parameter.
+/// Nothing where the table has no row for the parameter. A row for the parameter goes before those for its module, of
+/// which the last one holds.
 std::optional<Place> place_of(const std::string& parameter, const NameTable& table);
 
 /// One parameter found in the files.

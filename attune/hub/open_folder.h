@@ -33,9 +33,9 @@ class OpenedFolder {
   /// Null for Attune's own folders. For Attune's own programs: no public header defines HubFolder.
   const HubFolder* hub() const;
 
-  /// As open_model_folder() and its like. The model is then moved to `device`; see weights_for(). With adapters that
-  /// requests choose from, see AdapterFolders: throw FileError naming a tensor of theirs that does not fit the model,
-  /// and ConfigError.
+  /// As open_model_folder() and its like. The model is then moved to `device`; see weights_for(). `adapters` are those
+  /// that requests choose from, see AdapterFolders. Throw FileError also for a tensor of an adapter that does not fit
+  /// the model, and ConfigError.
   ModelFolder load_model(LoadedWeights weights = LoadedWeights::mapped, const AdapterFolders& adapters = {},
                          const Device& device = {}) const;
   LanguageModelFolder load_language_model(LoadedWeights weights = LoadedWeights::mapped,

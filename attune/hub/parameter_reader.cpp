@@ -87,7 +87,7 @@ ParameterReader::ParameterReader(Module& module, std::vector<FoundParameter> fou
     const bool is_product = uses.is_product_matrix(own);
     const bool rounded = weights == LoadedWeights::bfloat16_tensors && is_product && !stays_bfloat16;
     const bool later =
-        are_panels(weights) && is_product && !(stays_bfloat16 && is_stored_so(p));  // then there are pages of the file
+        are_panels(weights) && is_product && !(stays_bfloat16 && is_stored_so(p));  // pages of the file need no copy
     wanted_.push_back({std::move(p), stays_bfloat16 ? Bfloat16::kept : Bfloat16::widened, rounded, later});
     ++rows_for(wanted_.back()).waiting;
   }

@@ -55,8 +55,8 @@ Activation head_activation_of(const HubConfig& config, std::string_view field, c
 /// layers), without a loss for their balance.
 Experts experts_of(const HubConfig& config, int64_t experts);
 
-/// The rows of a table for layers with experts: `ours` and `theirs` are the names of the feed-forward network, the last
-/// three those of the two halves of a gated unit and of what follows it.
+/// The rows of a table for layers with experts. `ours` and `theirs` are the names of the feed-forward network,
+/// `gate_up` those of the two halves of a gated unit, and `down` that of the projection after it.
 NameTable expert_rows(const std::string& ours, const std::string& theirs, const std::vector<std::string>& gate_up,
                       const std::string& down);
 
@@ -75,8 +75,8 @@ struct RotaryFields {
 };
 
 /// The object with the fields of the positions: "rope_parameters" (transformers 5), or "rope_scaling" (before), which
-/// goes first where there are both. With a `layer_type` the object of "rope_parameters" for these layers, whose fields
-/// those of "rope_scaling" replace. "rope_theta" may be beside it.
+/// goes first where there are both. With a `layer_type` it is the object of "rope_parameters" for these layers; fields
+/// of "rope_scaling" then replace those of the same name. "rope_theta" may be beside it.
 HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type = "");
 
 /// The rotary positions of that object.
@@ -86,7 +86,7 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 /// length, and longer texts are not read. `longrope` has other factors for texts that are longer than the trained
 /// length: context_length is that length.
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
-/// Ends context_length where the positions of any layers, with `longrope`, have other factors.
+/// Lowers context_length to the trained length if the positions of any layers are `longrope`.
 void limit_context(TransformerConfig& c);
 
 /// The first of these tensors that the files have, else the first one: files of different ages have a shared tensor

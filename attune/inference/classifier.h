@@ -92,8 +92,8 @@ class Classifier {
   std::vector<double> probabilities(std::span<const float> logits) const;
 
   const std::vector<std::string>& labels() const;
-  /// The most tokens of a text that are read, bos and eos included: as many as in training, of a folder of the hub
-  /// 4,096, or as the model has positions, whichever is less. Of a longer text the beginning is used.
+  /// The most tokens of a text that are read, bos and eos included: as many as in training (4,096 for a folder of the
+  /// hub), but no more than the model has positions. Of a longer text the beginning is used.
   int64_t max_tokens() const;
 
   const EncoderClassifier& model() const { return *model_; }

@@ -46,8 +46,8 @@ struct EmbeddingSettings {
   bool lowercase = false;                                  // texts, before the tokenizer
   int64_t max_tokens = INT64_MAX;                          // of a text, special tokens included: longer ones are cut
   std::map<std::string, std::string> prompts = {};         // by name: what stands in front of texts
-  std::string prompt_name = "";                            // of the one that does unless another is asked for; "": none
-  bool pools_prompt = true;                                // false is supported for texts without a prompt alone
+  std::string prompt_name = "";                            // the prompt unless a call names another; "": none
+  bool pools_prompt = true;                                // false: calls with a prompt are refused
 };
 
 struct EmbedOptions {
@@ -68,11 +68,11 @@ struct EmbedOptions {
 /// nothing else.
 class Embedder {
  public:
-  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder, a classifier or a
-  /// model of masked tokens.
-  /// modules.json, 1_Pooling/config.json, sentence_bert_config.json and config_sentence_transformers.json of
-  /// sentence-transformers are honoured; without them pooling is `mean` and vectors are not normalised. `precision`:
-  /// and `device`: see SchedulerOptions. Throws FileError, ConfigError or DeviceError.
+  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder, a classifier or a model
+  /// of masked tokens. modules.json, 1_Pooling/config.json, sentence_bert_config.json and
+  /// config_sentence_transformers.json of sentence-transformers are honoured; without them pooling is `mean` and
+  /// vectors are not normalised. `precision` and `device`: see SchedulerOptions. Throws FileError, ConfigError or
+  /// DeviceError.
   static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32,
                        const std::optional<Device>& device = {});
   static Embedder load(const OpenedFolder& folder, ProductPrecision precision = ProductPrecision::float32,
@@ -109,15 +109,15 @@ class Embedder {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Divides a vector by its length; numbers below 1e-12 count as that length, as in torch.nn.functional.normalize.
+/// Divides a vector by its length, or by 1e-12 if it is shorter, as torch.nn.functional.normalize does.
 void normalize(std::vector<float>& vector);
 
 /// Reads modules.json and what it names: the files of sentence-transformers. Without modules.json the defaults hold.
 /// Where no file says how long texts may be, "model_max_length" of tokenizer_config.json does.
 /// Throws FileError, and ConfigError naming the module or the pooling that is not supported.
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& folder);
-/// Writes what read_embedding_settings() reads, into a folder that is there. Throws FileError.
-/// `dimension`: of a state.
+/// Writes what read_embedding_settings() reads, into a folder that is there. `dimension` is the width of a state.
+/// Throws FileError.
 void write_embedding_settings(const std::filesystem::path& folder, const EmbeddingSettings& settings,
                               int64_t dimension);
 

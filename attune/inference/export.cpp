@@ -57,7 +57,7 @@ HubWriteOptions write_options(const ExportOptions& options) {
 struct Loaded {
   std::unique_ptr<Module> model;
   TokenizerPair tokenizers;
-  TextFrame frame;                      // of Attune's own tokenizers
+  TextFrame frame;                      // around a text, for Attune's own tokenizers
   bool tokenizer_frames_texts = false;  // tokenizers of the hub know their frame
   std::function<Json(std::vector<std::string>& left_out)> generation = {};
 };

@@ -27,7 +27,7 @@ class ForcedAligner {
   ForcedAligner(const Translator& translator, const TranslateOptions& options);
   ~ForcedAligner();
 
-  /// One pair of sentences; no links where one of them has no tokens. Memory grows with the product of their lengths.
+  /// One pair of sentences; no links where one of them has no tokens. Memory grows with the squares of their lengths.
   /// Throws DataError beginning with `name` for a sentence that is too long or not valid UTF-8.
   ForcedAlignment align(const std::string& source, const std::string& target, const std::string& name) const;
 

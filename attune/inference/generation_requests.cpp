@@ -69,7 +69,8 @@ std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, co
         fmt::format("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", name,
                     tokens, context),
         tokens, context);
-  // A longer prompt is as one of context + 1 tokens: of both, the end is used. But max_length counts all of it.
+  // The model reads the same end of a prompt and of its last context + 1 tokens, so that these are enough. But
+  // max_length counts the whole prompt.
   if (tokens > context + 1 && sampling.max_tokens > 0)
     prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(context + 1));
   return prompt;

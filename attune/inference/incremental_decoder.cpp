@@ -80,8 +80,8 @@ std::string IncrementalDecoder::finish() {
   return rest;
 }
 
-// Takes other tokens as the window whose text ends as that of the window does: with so many bytes that are not returned
-// yet.
+// Makes `tokens` the window and returns true, if their text ends as that of the window does: with `uncertain` bytes
+// that are not returned yet. Returns false for a blank text unless it may be blank.
 bool IncrementalDecoder::take_window(std::vector<int32_t> tokens, size_t uncertain, bool may_be_blank) {
   const std::string text = tokenizer_.decode(tokens);
   if (uncertain > 0 && text.size() - certain_bytes(text) != uncertain) return false;
@@ -92,8 +92,9 @@ bool IncrementalDecoder::take_window(std::vector<int32_t> tokens, size_t uncerta
   return true;
 }
 
-// A tokenizer may drop spaces at the start of a text, so the window never begins with nothing else. It does not begin
-// within a run of bytes either. Of text that is blank for long, the begin and the end stay.
+// Keeps only the last tokens of the window. A tokenizer may drop spaces at the start of a text, so that their text must
+// not be blank. They do not begin within a run of bytes either. Of a long blank text, the first and the last tokens
+// stay.
 void IncrementalDecoder::shorten(size_t uncertain) {
   for (size_t length = kShortWindow; length < window_.size(); length *= 2) {
     const auto begin = window_.end() - static_cast<std::ptrdiff_t>(length);

@@ -39,7 +39,7 @@ StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights)
     };
   }
   if (architecture != Architecture::encoder && architecture != Architecture::encoder_masked_lm) return files;
-  // With how vectors are pooled and normalised.
+  // Also writes how vectors are pooled and normalised.
   files.write_settings = [first = files.write_settings, settings = read_embedding_settings(folder.path()),
                           dimension = folder.config().model.d_model](const fs::path& to) {
     first(to);

@@ -20,7 +20,8 @@ struct StoredModel {
 /// Throws FileError and ConfigError.
 StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights);
 
-/// The configuration of the model as it is stored: an adapter of a shared projection has given it a matrix of its own.
+/// The configuration of the model as it is stored. share_projection is false if an adapter has given the projection a
+/// matrix of its own.
 TransformerConfig stored_config(const OpenedFolder& from, Module& model);
 
 /// Writes the files of one of Attune's own folders. Throws FileError.

@@ -32,11 +32,11 @@ class TranslationCall {
   /// What is wrong with the sentence that is next in the order: logits that are not finite, or a search that could need
   /// more than cache_bytes. Null where nothing is.
   const std::string* failure() const;
-  /// Throws it, as NumericError or as ConfigError. There has to be one.
+  /// Throws failure() as NumericError or as ConfigError. It must not be null.
   [[noreturn]] void throw_failure() const;
   /// Throws ConfigError for the longest of the sentences so far whose search could need more than cache_bytes.
   void refuse_too_large() const;
-  /// Makes the translation of that sentence an empty one.
+  /// Makes the translation of the sentence of failure() an empty one.
   void pass_over_failure();
 
   /// Whether a sentence that was added is not yet with the scheduler.

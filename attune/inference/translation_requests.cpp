@@ -70,9 +70,9 @@ int32_t source_language(const Translator& translator, const TranslateOptions& op
 
 }  // namespace
 
-// Threads that each have sentences of their own wait for each other a few times a sentence, threads that share each
-// product several times a layer. But a few sentences read the weights once for all of them, where threads would do so
-// for each; a single one shares them with nobody.
+// With a lane for each thread, threads wait for each other a few times a sentence; threads that share one lane do so
+// several times a layer. But one lane reads the weights once for all its sentences, which counts for a few sentences.
+// With a single sentence there is nothing to share.
 BatchLimits batch_limits(const TranslateOptions& options) {
   constexpr int64_t kLeastBatch = 16;
   const bool shared = options.batch_sentences > 1 && options.batch_sentences < kLeastBatch;

@@ -57,7 +57,7 @@ struct TranslateOptions {
   std::optional<GenerationConfig> generation = {};  // else the model's own
   std::string adapter = {};                         // one of Translator::adapters(); "": the model as it is
   int64_t n_best = 1;                               // at most beam_size
-  int64_t batch_sentences = 64;                     // most sentences at once, of each thread unless from 2 to 15 ...
+  int64_t batch_sentences = 64;                     // most sentences at once, of each thread (2 to 15: of all) ...
   int64_t batch_tokens = 8192;                      // ... and most source tokens; at least one sentence
   int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
 

@@ -18,9 +18,9 @@
 namespace attune {
 
 enum class CheckpointKind {
-  due,   // at its time
-  stop,  // where a run was stopped, only to go on from there
-  last   // where a run has come to its end; like `stop` if it goes on all the same
+  due,   // written at one of the regular steps
+  stop,  // written where a run was stopped, only to go on from there
+  last   // written at the end of a run; counts as `stop` if the run is continued after all
 };
 
 struct Checkpoint {
@@ -39,7 +39,7 @@ Json checkpoint_state(const SafetensorsReader& reader);
 bool is_checkpoint(const std::filesystem::path& path);
 
 struct FoundCheckpoint {
-  std::optional<int64_t> step = {};             // the newest that is intact
+  std::optional<int64_t> step = {};             // of the newest one that is intact
   std::map<int64_t, std::string> damaged = {};  // later ones, and what is wrong with them
 };
 
@@ -50,18 +50,18 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path folder, int64_t keep_last);
 
   std::filesystem::path file(int64_t step) const;
-  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`. Those that were not due do not
-  /// count and go with the next one that is no stop, so that a run that went on has the files of one that never
-  /// stopped; until then the last two are kept. A file of such a name that is no checkpoint is set aside, or left as it
-  /// is.
+  /// Writes the checkpoint, then removes old ones of earlier steps. Of those that were due, and this one unless it is a
+  /// stop, the last `keep_last` stay. Of the others the last two stay after a stop, none after any other checkpoint, so
+  /// that a run that went on has the files of one that never stopped. A file that is no checkpoint is set aside if it
+  /// has the name of this one, else left as it is.
   void write(int64_t step, const Checkpoint& checkpoint) const;
   std::vector<int64_t> steps() const;  // ascending; does not check whether the files are valid
   /// Whether the checkpoint was due. Throws FileError.
   bool is_due(int64_t step) const;
   /// Reads a checkpoint and says what is wrong with it, "" for nothing. Throws FileError when it cannot be opened.
   std::string damage(int64_t step) const;
-  /// Reads checkpoints from the last backwards until one is as it was written. Throws FileError naming a file that
-  /// cannot be opened: nobody knows what is in it.
+  /// Reads checkpoints from the last one backwards until one is as it was written. Throws FileError naming a file that
+  /// cannot be opened, since it may be intact.
   FoundCheckpoint newest() const;
   /// Renames a checkpoint to NAME.damaged, or NAME.damaged.2 and so on where that is taken. Returns the new name.
   std::filesystem::path set_aside(int64_t step) const;

@@ -21,7 +21,7 @@ void write_model_config(const std::filesystem::path& folder, const TransformerCo
 /// What config.json says.
 struct ConfigFile {
   TransformerConfig model;
-  /// Of a folder of the hub: how many of its numbers are stored in bfloat16. Matrices stay that in memory.
+  /// How many numbers a folder of the hub has in bfloat16. LoadedWeights says which of them stay so in memory.
   int64_t bfloat16_numbers = 0;
   std::optional<WeightFormat> weight_format;  // of the panels, see docs/file-formats.md; none: weights are matrices
 };
@@ -31,8 +31,8 @@ ConfigFile read_config_file(const std::filesystem::path& folder);
 TransformerConfig read_model_config(const std::filesystem::path& folder);
 std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder);
 
-/// The folder of a run's model where `given` is the run's; anything else as it is. Throws ConfigError for a run that
-/// has no model yet, naming the best one so far where there is one.
+/// Returns the folder of the model of a training run if `given` is the folder of the run, else `given`. Throws
+/// ConfigError for a run that has no model yet, naming the best one so far where there is one.
 std::string folder_of_model(const std::string& given);
 
 /// Throws ConfigError naming the folder and `use` ("training", which needs matrices) when the folder's weights are

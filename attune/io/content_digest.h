@@ -1,6 +1,6 @@
 #pragma once
-// A digest of much data, which all threads form together: the SHA-256 of the SHA-256 digests (as hexadecimal digits) of
-// pieces of 4 MiB.
+// A digest that all threads compute together: the SHA-256 of the SHA-256 digests (as hexadecimal digits) of pieces of
+// 4 MiB.
 
 #include <cstddef>
 #include <span>
@@ -12,7 +12,8 @@ namespace attune {
 
 class ContentDigest {
  public:
-  /// Adds the pieces of a part. The last piece of a part may be shorter, so that other parts give another digest.
+  /// Adds a part of the data in pieces. The last piece of a part may be shorter, so that the same data in other parts
+  /// gives another digest.
   void add(std::span<const std::byte> part);
 
   /// 64 hexadecimal digits. Call it once, last.

@@ -86,7 +86,7 @@ template <class Config>
 Config read_generation_config(const fs::path& folder) {
   const fs::path path = folder / kGenerationConfigFile;
   Config config;
-  if (!is_there_or_link(path)) return config;  // what a link should lead to is missed when it is read
+  if (!is_there_or_link(path)) return config;  // a link that leads nowhere is reported when it is read
   read_fields(read_json_file(path), config, path.string());
   try {
     config.validate();
@@ -132,7 +132,7 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
       fail<ConfigError>("{}: its weights are {} panels; {} products need {} panels or matrices", folder.string(),
                         enum_name(*config.weight_format), enum_name(made), enum_name(made));
     map_panel_parameters(folder / kParameterFile, *model, *config.weight_format);
-    if (are_panels(weights)) ensure_panels(*model, made);  // what is float32 there
+    if (are_panels(weights)) ensure_panels(*model, made);  // of what the file has as matrices
   } else {
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});

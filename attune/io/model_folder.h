@@ -58,8 +58,8 @@ struct ClassifierFolder : EncoderFolderOf<EncoderClassifier> {};
 struct EncoderFolder : EncoderFolderOf<EncoderModel> {};
 struct MaskedLmFolder : EncoderFolderOf<EncoderMaskedLm> {};
 
-/// How many tokens a model has: as many as its tokenizer, or some more, as models of the Hugging Face hub have. Where
-/// these have fewer, the loaders below give a limited_tokenizer().
+/// How many tokens a model has: exactly as many as its tokenizer, or, `padded`, perhaps more, as models of the Hugging
+/// Face hub have. Where a padded model has fewer, the loaders below give a limited_tokenizer().
 enum class VocabularySize { exact, padded };
 inline VocabularySize vocabulary_size(bool tokenizer_frames_texts) {
   return tokenizer_frames_texts ? VocabularySize::padded : VocabularySize::exact;

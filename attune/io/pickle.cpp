@@ -170,7 +170,7 @@ class Machine {
     fail<FileError>("{}: pickle is damaged at byte {}: {}", where_, reader_.position(),
                     fmt::format(format, std::forward<Args>(args)...));
   }
-  // For what may be right elsewhere.
+  // For a file that may be sound but is not understood here.
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
     fail<FileError>("{}: pickle, byte {}: {}; to convert the file: {}", where_, reader_.position(),

@@ -21,7 +21,7 @@ constexpr uint64_t kMaxHeader = 100'000'000;  // as in the reference implementat
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 64;
 constexpr const char* kDigest = "sha256";
-const std::string kNoDigest(64, '0');  // stands for the digest where it is formed
+const std::string kNoDigest(64, '0');  // in the place of the digest while it is computed
 
 }  // namespace
 
@@ -213,8 +213,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
       fail<FileError>("{}: the name {} is taken, a tensor cannot have it", path.string(), in_quotes(named.name));
   }
   std::vector<const NamedTensor*> order = memory_order(tensors);
-  // What fills whole units of 64 bytes first, so that each begins at such a unit; then wide elements before narrow
-  // ones.
+  // Tensors of a multiple of 64 bytes come first, so that each begins at such a multiple; then wide elements come
+  // before narrow ones.
   std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
     const auto last = [](const NamedTensor& t) {
       return t.bytes() % kAlignment == 0 ? 0 : kAlignment - size_of(t.dtype());

@@ -68,7 +68,7 @@ enum class Checksum {
 struct NamedTensor {
   std::string name;
   Tensor tensor;
-  std::optional<LaterTensor> later = {};  // in place of `tensor`: made when it is written, for a Checksum twice
+  std::optional<LaterTensor> later = {};  // in place of `tensor`: made when it is written, twice with a Checksum
 
   const Shape& shape() const { return later ? later->shape : tensor.shape(); }
   DType dtype() const { return later ? later->dtype : tensor.dtype(); }

@@ -22,9 +22,9 @@ enum class Bfloat16 { kept, widened };
 ///   model.safetensors
 ///   the shards that model.safetensors.index.json names, else model-00001-of-0000N.safetensors and so on
 ///   pytorch_model.bin, or shards of it in the same way; see PytorchReader
-/// An index names the files. The header of a file says which tensors it has; all that the index names for it have to be
-/// among them. Throws FileError naming the file: one is missing or damaged, a tensor is in two shards or in none, a
-/// shard lies outside of the folder. A hostile folder costs no more memory than a small multiple of its files.
+/// An index names the shards. The header of a shard says which tensors it has; each tensor that the index names has to
+/// be in one of them. Throws FileError naming the file: one is missing or damaged, a tensor is in two shards or in
+/// none, a shard lies outside of the folder. A hostile folder costs no more memory than a small multiple of its files.
 class TensorSource {
  public:
   explicit TensorSource(const std::filesystem::path& folder);
@@ -40,9 +40,9 @@ class TensorSource {
   DType dtype(const std::string& name) const;
   /// The file that has the tensor, for messages.
   const std::filesystem::path& file(const std::string& name) const;
-  /// Over all tensors.
+  /// Of all files, with tensors that add() has replaced.
   int64_t element_count() const;
-  int64_t bfloat16_count() const;  // of those in bfloat16
+  int64_t bfloat16_count() const;  // elements of the tensors in bfloat16
 
   /// One tensor. It lies on the file's own pages where these hold the values as they are read, else it is a copy.
   /// Writing to it copies the pages: the file stays as it is. The tensor keeps the file mapped.

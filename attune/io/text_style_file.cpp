@@ -12,7 +12,7 @@ void write_source_text(const std::filesystem::path& folder, const TextStyle& sty
 
 std::optional<TextStyle> read_source_text(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kSourceTextFile;
-  if (!is_there_or_link(path)) return std::nullopt;  // what a link should lead to is missed when it is read
+  if (!is_there_or_link(path)) return std::nullopt;  // a link that leads nowhere is reported when it is read
   TextStyle style;
   read_fields(read_json_file(path), style, path.string());
   return style;

@@ -22,13 +22,13 @@ Json parse_toml(std::string_view text, const std::string& where);
 /// value is read as TOML or, where it is not TOML, as a string. Throws ConfigError naming the assignment.
 void apply_override(Json& config, const std::string& assignment);
 
-/// The assignments with those of whole tables before those of keys in them, so that their order does not matter except
-/// where one key is set twice: then the last one counts.
+/// Sorts assignments: those of whole tables come before those of keys in them. So their order only matters where one
+/// key is set twice: then the last one counts.
 std::vector<std::string> in_order_of_depth(std::vector<std::string> assignments);
 
-/// Puts sections with their keys over those in `config`, key by key. A table without "kind" changes keys of the table
-/// that has its place; a name there, as in "latent", is read as {kind = "latent"}. Every other value replaces the one
-/// there.
+/// Puts the keys of `sections` into those of `config`, one by one. A table without "kind" only changes the keys that it
+/// has, in the table that is in its place; a name in that place, as in "latent", is read as {kind = "latent"}. Every
+/// other value replaces the one in its place.
 void put_sections(Json& config, const Json& sections);
 
 /// A table of tables as TOML text: one [section] for each, deeper tables inline. parse_toml() gives the same values

@@ -113,7 +113,7 @@ class WeightMapHandler {
   bool found_ = false;
 };
 
-// The number of shards that the name of a shard says, five digits; none where the name is no shard's.
+// The number of shards that the name of a shard has at its end, as five digits; nothing for any other name.
 std::optional<std::string> shard_total(const std::string& name, const std::string& stem, const std::string& extension) {
   constexpr std::string_view kForm = "-00000-of-00000.";
   if (!name.starts_with(stem) || !name.ends_with(extension)) return std::nullopt;

@@ -15,8 +15,8 @@ struct ZipEntry {
 };
 
 /// The entries by name. All of them must be stored as they are, so that they can be mapped. Throws FileError that
-/// begins with `where`: no archive, damaged, an entry that is compressed or encrypted, a name that comes twice. Sums of
-/// entries' contents (CRC-32) are not checked, since that would read the whole archive.
+/// begins with `where`: no archive, damaged, an entry that is compressed or encrypted, a name that comes twice.
+/// Checksums of the contents (CRC-32) are not checked, since that would read the whole archive.
 std::map<std::string, ZipEntry> read_zip_directory(std::span<const std::byte> archive, const std::string& where);
 
 }  // namespace attune

@@ -10,7 +10,7 @@ void balance_loss_forward(Cpu, const Tensor& scores, const Tensor& shares, const
 void balance_loss_forward(Plain, const Tensor& scores, const Tensor& shares, const Tensor& loss);
 void balance_loss_forward(Cuda, const Tensor& scores, const Tensor& shares, const Tensor& loss);
 
-/// d_scores = factor times the gradient of that by the scores, like scores.
+/// d_scores = factor * d(loss) / d(scores), shaped like scores.
 void balance_loss_backward(Cpu, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores);
 void balance_loss_backward(Plain, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores);
 void balance_loss_backward(Cuda, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores);

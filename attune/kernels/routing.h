@@ -8,8 +8,9 @@ namespace attune {
 /// Added to the sum that weights are divided by, as in DeepSeek-V3.
 constexpr double kRoutingEpsilon = 1e-20;
 
-/// For each token: the experts with the largest scores[e] + bias[e] in its best groups, best first, of equals the first
-/// one; and their weights, which are the scores without the bias, normalised and scaled as the form says.
+/// For each token: the experts with the largest scores[e] + bias[e] in its best groups, best first, and of equal ones
+/// the first one first; and their weights, which are the scores without the bias, normalised and scaled as the form
+/// says.
 ///   scores [tokens, experts]   bias [experts] or undefined; float32 or float64
 ///   chosen int32 [tokens, experts_per_token]   weights like chosen, of the type of scores
 /// The bias takes part in the choice of groups too. A score that is not a number is chosen last.

@@ -12,7 +12,7 @@ namespace attune {
 constexpr int64_t kMostLikeliest = 1024;
 
 /// A row, what is asked of it, and the answer. A token has the weight exp((logit - largest) / temperature), where
-/// `largest` is the largest logit of the tokens that count. Those that do not are the excluded ones, those that are set
+/// `largest` is the largest logit of the tokens that count. All tokens count but the excluded ones, those that are set
 /// aside, and those whose logit is minus infinity.
 struct SamplingJob {
   const Tensor* logits = nullptr;  // float32 [rows, at least `size`]
@@ -36,9 +36,9 @@ struct SamplingJob {
   };
   std::span<Likely> likeliest = {};
 
-  /// A token is drawn for each number from [0, 1): of the tokens in the order of their ids the first with which the sum
-  /// of the weights is above number * sum. `before` and `after` are that sum without the token and with it. -1: there
-  /// is no such token, since rounding leaves the sum too low.
+  /// Draws a token for each number from [0, 1): the first token, in the order of ids, at which the running sum of the
+  /// weights exceeds number * sum. `before` and `after` are the running sum without the token and with it. Token -1:
+  /// rounding leaves the running sum too low for every token.
   struct Drawn {
     int32_t token;
     double before, after;
@@ -46,7 +46,7 @@ struct SamplingJob {
   std::span<const double> numbers = {};  // with wants_sum
   std::span<Drawn> drawn = {};           // room
 
-  // Written. Of an invalid row nothing else is, and its logits stay.
+  // The answer. For an invalid row only `valid` is written, and its logits stay.
   bool valid = false;       // false: a logit is NaN or plus infinity
   int64_t possible = 0;     // how many tokens count
   int64_t found = 0;        // the wanted tokens of `likeliest`, or all that count
@@ -55,7 +55,7 @@ struct SamplingJob {
   bool near_least = false;  // whether a weight below 1 is so near `least` that another exp() might judge otherwise
 };
 
-/// How near that is: 1e-12 of `least`, beyond what any two exp() differ by.
+/// How near `near_least` means: within 1e-12 * least, which is more than any two exp() differ by.
 constexpr double kNearLeast = 1e-12;
 
 /// Answers all jobs. All rows are on one device; a row has one job. On a GPU this is one launch, and the host gets the

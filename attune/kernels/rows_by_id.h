@@ -7,7 +7,7 @@
 namespace attune {
 
 /// Where each id stands among many: id v is at positions[starts[v]], ..., positions[starts[v + 1] - 1], in rising
-/// order. Sums over the rows of an id can so be formed in one order whatever the number of threads.
+/// order. With it, sums over the rows of an id have one order, whatever the number of threads.
 struct RowsById {
   std::vector<int32_t> starts;     // [places + 1]
   std::vector<int32_t> positions;  // [ids that are not negative]

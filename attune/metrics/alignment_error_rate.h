@@ -14,9 +14,10 @@ struct AlignmentErrorRate {
   int64_t found = 0, sure = 0, common = 0;
 };
 
-/// 1 - 2 |A and S| / (|A| + |S|) over all sentences together, of the links found, A, and the right ones, S, all of
-/// which are sure; 0 where there are none of both. Repeated links count once. Throws DataError unless both have as many
-/// sentences. Source: Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models", section 5.
+/// Returns 1 - 2 |A and S| / (|A| + |S|), in percent, over all sentences together: A are the links found and S the
+/// right links, all of which count as sure. It is 0 if there are no links at all. Repeated links count once. Throws
+/// DataError unless both have the same number of sentences. Source: Och and Ney 2003, "A Systematic Comparison of
+/// Various Statistical Alignment Models", section 5.
 AlignmentErrorRate alignment_error_rate(std::span<const WordAlignment> found, std::span<const WordAlignment> sure);
 
 }  // namespace attune

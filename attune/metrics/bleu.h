@@ -41,9 +41,9 @@ struct BleuCounts {
   BleuCounts& operator+=(const BleuCounts& other);
 };
 
-/// The counts of each sentence. An n-gram matches as often as it occurs in the reference that has it most often; the
-/// length is that of the reference whose length is nearest, of the shorter one of two. Throws DataError as
-/// References::check() does.
+/// The counts of each sentence. An n-gram matches as often as it occurs in the reference that has it most often. The
+/// reference length is that of the reference nearest in length, and of two that are as near, the shorter. Throws
+/// DataError as References::check() does.
 std::vector<BleuCounts> bleu_counts(std::span<const std::string> hypotheses, const References& references,
                                     BleuTokenizer tokenizer = BleuTokenizer::v13a, bool lowercase = false);
 

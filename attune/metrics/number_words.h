@@ -8,7 +8,7 @@
 
 namespace attune {
 
-/// Words by what stands in for them while a sentence is scored.
+/// The numbers that stand for words while a sentence is scored.
 using WordNumbers = std::unordered_map<std::string, char32_t>;
 
 /// The words of a text, separated by white space, as numbers: equal numbers for equal words.

@@ -22,7 +22,7 @@ struct PairedBootstrap {
 PairedBootstrap paired_bootstrap(std::span<const BleuCounts> a, std::span<const BleuCounts> b, int64_t samples = 1000,
                                  uint64_t seed = 1);
 
-/// "p = 0.012"; "p < 0.001" where so many samples, or three digits, tell no more.
+/// Returns "p = 0.012"; "p < 0.001" when three digits, or the number of samples, cannot show the value.
 std::string p_value_text(double p_value, int64_t samples);
 
 }  // namespace attune

@@ -26,7 +26,7 @@ bool all_equal(std::span<const double> numbers) {
 }
 
 double correlation(std::span<const double> a, std::span<const double> b) {
-  if (all_equal(a) || all_equal(b)) return 0;  // where rounding leaves something of a number less its mean
+  if (all_equal(a) || all_equal(b)) return 0;  // rounding may leave differences from the mean
   const std::vector<double> x = centred(a), y = centred(b);
   const auto length = [](const std::vector<double>& v) {
     return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));

@@ -161,7 +161,7 @@ TerScore corpus_ter(std::span<const std::string> hypotheses, const References& r
     ter.edits += fewest;
     ter.reference_length += static_cast<double>(length) / static_cast<double>(references.size());
   }
-  // Nothing to be reached from something is wholly wrong.
+  // Where all references are empty, a hypothesis with words is wholly wrong.
   if (ter.reference_length > 0) {
     ter.score = 100 * static_cast<double>(ter.edits) / ter.reference_length;
   } else if (ter.edits > 0) {

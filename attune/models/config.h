@@ -39,8 +39,8 @@ enum class EmbeddingInitialization {
 enum class Pooling { first, mean };
 enum class LabelScores {
   softmax,  // probabilities of labels that exclude each other
-  sigmoid,  // of each label its own probability: several may hold, or a single one
-  none,     // regression: the logits are numbers of the text, and `labels` their names
+  sigmoid,  // each label has a probability of its own: several may hold, or there is only one
+  none,     // regression: the logits are the results, and `labels` their names
 };
 
 struct TransformerConfig {
@@ -112,11 +112,12 @@ struct TransformerConfig {
   void validate() const;
   bool operator==(const TransformerConfig&) const = default;
 
-  /// Whether the model gives texts numbers, and no labels.
+  /// Whether the model predicts numbers instead of labels.
   bool is_regression() const {
     return architecture == Architecture::encoder_classifier && label_scores == LabelScores::none;
   }
-  /// Labels of a classifier that nobody has named yet: {"0", "1"}; of a regression the name of its number, {"score"}.
+  /// The labels of a classifier for which none are given, {"0", "1"}; for a regression the name of its number,
+  /// {"score"}.
   std::vector<std::string> default_labels() const;
   /// The width of a head of the (encoder's) queries.
   int64_t head_dim() const;
@@ -128,11 +129,11 @@ struct TransformerConfig {
   int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
   /// The width to which types and positions are added.
   int64_t position_width() const { return architecture == Architecture::decoder_lm ? d_model : embedding_width(); }
-  /// The same with the attention and positions of layer i in place of those for all layers.
+  /// This configuration with the attention and positions of layer i in place of those for all layers.
   TransformerConfig of_layer(int64_t i) const;
   /// The most tokens of a sequence that `positions` allow; see longest_sequence() in position_kind.h.
   int64_t longest_sequence() const;
-  /// The same with the heads, layers and d_ff of the decoder.
+  /// This configuration with the heads, layers and d_ff of the decoder.
   TransformerConfig of_decoder() const;
 };
 

@@ -72,7 +72,7 @@ struct GenerationConfig {
   int64_t forced_last_token = -1;                 // what an output that reaches the length limit ends with; -1: nothing
   std::vector<int64_t> suppressed_tokens = {};    // in no output
   std::vector<int64_t> suppressed_at_begin = {};  // not the first token of an output
-  /// Lists of tokens that no output has, nor has with the end of its prompt.
+  /// Token sequences that no output contains, also not together with the end of its prompt.
   std::vector<std::vector<int64_t>> suppressed_phrases = {};
   bool special_tokens = false;  // whether outputs may have pad and bos
 
@@ -82,12 +82,12 @@ struct GenerationConfig {
   static constexpr int64_t kMostLength = 1 << 14;
   static constexpr int64_t kMostWork = 1 << 17;  // beam_size * max_length: tokens in the cache of one sentence
 
-  /// Sets max_length to what a user asks for; a min_length from elsewhere, which is then too large, gives way.
+  /// Sets max_length to what a user asks for, and lowers min_length if it then leaves no room for an eos.
   void limit_length(int64_t most);
   /// Throws ConfigError naming the field and the value.
   void validate() const;
-  /// The most tokens, eos included, of an output for a source of so many tokens; more than min_length, unless that is
-  /// max_length: then no output ends by itself.
+  /// The most tokens, eos included, of an output for a source of so many tokens. It is more than min_length, except
+  /// where min_length = max_length: then no output ends with eos.
   int64_t longest_output(int64_t source_tokens) const;
   /// The divisor of the log probability of an output of so many tokens, eos included.
   double length_divisor(int64_t tokens) const;

@@ -8,9 +8,9 @@
 namespace attune {
 namespace {
 
-// Vaswani et al. 2017, sections 5 and 6.1. A batch of 25,000 tokens of each side is eight of 3,125. The mean of the
-// last checkpoints, written every ten minutes, which were 1,500 steps of the base model (0.4 s) and 600 of the big one
-// (1 s).
+// Vaswani et al. 2017, sections 5 and 6.1. A batch of 25,000 tokens of each side is accumulated from eight of 3,125.
+// The model is the mean of the last checkpoints. They were written every ten minutes: 1,500 steps of the base model
+// (0.4 s each), or 600 of the big one (1 s each).
 std::string paper(int64_t steps, int64_t checkpoint_every, int64_t averaged) {
   Json training = Json::parse(R"({
     "optimizer": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},

@@ -27,13 +27,13 @@ struct SamplingConfig {
   std::vector<int64_t> eos_tokens = {};           // each of them ends a text; none: as the tokenizer says
   std::vector<int64_t> suppressed_tokens = {};    // in no text
   std::vector<int64_t> suppressed_at_begin = {};  // not the first token of a continuation
-  /// Lists of tokens that no text has, nor has with the end of its prompt.
+  /// Token sequences that no continuation contains, also not together with the end of its prompt.
   std::vector<std::vector<int64_t>> suppressed_phrases = {};
-  int64_t forced_first_token = -1;  // what follows a prompt of one token, which is where a text begins; -1: nothing
+  int64_t forced_first_token = -1;  // the first token after a prompt of a single token, which begins a text; -1: none
   int64_t forced_last_token = -1;   // the last one of a continuation of max_tokens; -1: nothing
   bool special_tokens = false;      // whether texts may have bos, pad and unk
 
-  /// The most tokens of a continuation of so many; at least one.
+  /// The most tokens of a continuation of a prompt of so many; at least one.
   int64_t longest_continuation(int64_t prompt_tokens) const {
     return max_tokens > 0 ? max_tokens : std::max<int64_t>(1, max_length - prompt_tokens);
   }

@@ -25,7 +25,7 @@ PackedTokens pack_batch(const Tensor& ids, const Packing& packing) {
   return {std::move(packed), packing.sequences};
 }
 
-// Puts the rows of `states`, those of ids [batch, length] without padding, where the ids are.
+// Restores the padding: each row of `states` goes to the place of its id in ids [batch, length], zeros elsewhere.
 Tensor with_padding(const Tensor& states, const Packing& packing, const Tensor& ids) {
   return gather(states, packing.unpack).reshape({ids.size(0), ids.size(1), states.size(1)});
 }

@@ -59,9 +59,9 @@ class Transformer final : public Module {
   /// Cross entropy of `labels` [target tokens] given src and the decoder input tgt.
   CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options) const;
-  /// The same, with weight * guided_attention_loss() of the config's alignment head, for links of tgt's rows with src,
-  /// added to the loss before it is scaled, and said as CrossEntropy::guided_loss too. Throws ConfigError for a model
-  /// without such a head.
+  /// The same plus guided.weight * guided_attention_loss() of the configuration's alignment head; both are scaled
+  /// alike. guided.links are links of the rows of tgt with those of src. CrossEntropy::guided_loss is the part that was
+  /// added. Throws ConfigError for a model without such a head.
   CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options, const GuidedAlignment& guided) const;
 

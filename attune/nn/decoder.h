@@ -10,8 +10,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput; undefined of a layer
-/// that is left out, see set_layer_dropout().
+/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput. The weights of a
+/// layer that is left out (set_layer_dropout()) are undefined.
 struct DecoderOutput {
   Tensor states;
   std::vector<Tensor> self_weights, cross_weights;  // undefined tensors where there is no cross-attention
@@ -44,8 +44,8 @@ struct DecoderStep {
 /// Throws ShapeError unless there is one count for each row of the cache and the counts add up to the number of tokens.
 void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t> counts, const KvCache& cache);
 
-/// A stack of decoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were built
-/// with, or null. As in Encoder, a layer may be several elements of `layers`.
+/// A stack of decoder layers, followed by `final_norm` unless it is null. `relative_bias` is the one that the layers
+/// were built with, or null. As in Encoder, a layer may stand several times in `layers`.
 class Decoder final : public LayerStack {
  public:
   Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
@@ -56,8 +56,9 @@ class Decoder final : public LayerStack {
                     const AttentionMask& cross_mask) const;
   /// The same with the attention weights. Keeps all activations for the gradient.
   DecoderOutput forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask) const;
-  /// The states of operator() and the loss of cross_mask.guide in the cross-attention of `layer`, from 0, which keeps
-  /// its activations and is never left out. Throws ConfigError where there is no such cross-attention.
+  /// Returns the states of operator(), and the loss of cross_mask.guide in the cross-attention of layer `layer`, from
+  /// 0. This layer is never left out, and keeps all its activations for the gradient. Throws ConfigError where there is
+  /// no such layer, or it has no cross-attention.
   GuidedDecoderOutput guided(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                              const AttentionMask& cross_mask, int64_t layer) const;
 

@@ -57,7 +57,7 @@ class DecoderLayer final : public CheckpointedLayer {
   void visit(Visitor& v) override;
 
  private:
-  /// The feed-forward sublayer of a layer with the input x, after its attentions have made h of it.
+  /// Applies the feed-forward sublayer. `x` is the input of the layer, h the result of its attentions.
   Tensor feed_forward(const Tensor& x, const Tensor& h) const {
     return residual_3_.output(h, (*feed_forward_)(residual_3_.input(parallel_ ? x : h)));
   }

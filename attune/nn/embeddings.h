@@ -25,11 +25,11 @@ class Embeddings final : public Module {
     std::unique_ptr<LayerNorm> norm = {};
     std::unique_ptr<Linear> projection = {};
   };
-  /// `dropout` is applied before the projection; pass 0 if `position` is last before it and applies it.
+  /// `dropout` is applied before the projection. Pass 0 if `position` is the last part before it, and has the dropout.
   Embeddings(Parts parts, double dropout) : parts_(std::move(parts)), dropout_(dropout) {}
 
-  /// No `types`: every token has type 0. They are ignored where there are no types. A token without a position (see
-  /// SinusoidOptions) gets none, whatever `positions` say.
+  /// Without `types`, every token has type 0. Without a table of types, they are ignored. A token without a position
+  /// (see SinusoidOptions) gets none, whatever `positions` say.
   Tensor operator()(const Indices& ids, const Indices& positions, const Indices& types = {}) const;
   /// Whole sequences: the first token of each has position 0, and a token without a position is not counted.
   Tensor operator()(const Indices& ids, const Sequences& sequences, const Indices& types = {}) const;

@@ -8,16 +8,16 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// States [tokens, d_model] and the attention weights of every layer, see AttentionOutput; undefined of a layer that is
-/// left out, see set_layer_dropout().
+/// States [tokens, d_model] and the attention weights of every layer, see AttentionOutput. The weights of a layer that
+/// is left out (set_layer_dropout()) are undefined.
 struct EncoderOutput {
   Tensor states;
   std::vector<Tensor> weights;
 };
 
-/// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were
-/// built with, or null. A layer may be several elements of `layers` (Lan et al. 2020); it has the name of the first,
-/// and dropout masks of its own each time it is applied, see LayerUse.
+/// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is the one that the layers
+/// were built with, or null. A layer may stand several times in `layers`, so that these share parameters (Lan et al.
+/// 2020): its name is that of the first place, and each use has dropout masks of its own, see LayerUse.
 class Encoder final : public LayerStack {
  public:
   Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,

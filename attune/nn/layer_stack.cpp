@@ -24,7 +24,8 @@ class LayerDropoutSetter final : public Visitor {
 
 }  // namespace
 
-// A mask with a row for each layer. Dropout modules count from 0 up, so that none has its number.
+// The draws are a dropout mask with a row for each layer. Its op number counts down from the largest, those of Dropout
+// modules count up from 0, so that they never meet.
 bool LayerStack::leaves_out(int64_t layer) const {
   const std::optional<DropoutStep>& now = execution().dropout;
   if (!now) return false;

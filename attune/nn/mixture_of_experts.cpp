@@ -78,8 +78,8 @@ Tensor MixtureOfExperts::scores(const Tensor& x) const {
   return config_.scores == ExpertScores::softmax ? softmax(logits) : sigmoid(logits);
 }
 
-// The library makes code for each number of rows. About 16 sizes are left for an expert with the mean number of rows,
-// and a 32nd of the rows is for nothing.
+// The library compiles code for each number of rows that it meets. With this unit, an expert with the mean number of
+// rows has one of about 16 sizes, and about one row in 32 is padding.
 int64_t MixtureOfExperts::unit_of(int64_t tokens) const {
   if (experts_.front()->linear_1.weight.panels) return 1;
   const int64_t mean = tokens * config_.routing.experts_per_token / config_.experts;

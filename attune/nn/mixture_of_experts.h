@@ -14,7 +14,7 @@ class ExpertBalance;  // attune/nn/expert_balance.h
 struct MixtureOfExpertsConfig {
   FeedForwardConfig expert = {};  // of each expert
   int64_t experts = 8;
-  int64_t shared_experts = 0;  // that work on every token, as one network of so many times d_ff
+  int64_t shared_experts = 0;  // work on every token, as one network of the width shared_experts * d_ff
   ExpertScores scores = ExpertScores::softmax;
   RoutingForm routing = {};
   bool choice_bias = false;  // a number for each expert, added to its score for the choice alone
@@ -40,7 +40,7 @@ class MixtureOfExperts final : public FeedForwardNetwork {
   // For ExpertBalance.
 
   int64_t experts() const { return config_.experts; }
-  /// The object that hears of recorded forward passes, under this number; null: none.
+  /// Recorded forward passes report to `balance`, as mixture `index`; null: to nobody.
   void set_balance(ExpertBalance* balance, size_t index) {
     balance_ = balance;
     index_ = index;
@@ -57,9 +57,9 @@ class MixtureOfExperts final : public FeedForwardNetwork {
 
   /// The scores of all experts for each token.        [tokens, d_model] -> [tokens, experts]
   Tensor scores(const Tensor& x) const;
-  /// The number whose multiples the rows of an expert are padded to, see sort_by_expert().
+  /// The rows of each expert are padded to a multiple of this number, see sort_by_expert().
   int64_t unit_of(int64_t tokens) const;
-  /// The weights, with the loss of the balance in their gradient while there is an ExpertBalance.
+  /// Returns the weights. While there is an ExpertBalance, their gradient includes that of the balance loss.
   Tensor balanced(const Tensor& weights, const Tensor& scores, std::span<const int64_t> counts) const;
   Tensor project(const Tensor& x, const std::vector<int64_t>& offsets, Projection Expert::*part) const;
 
@@ -70,7 +70,7 @@ class MixtureOfExperts final : public FeedForwardNetwork {
   std::unique_ptr<FeedForward> shared_;  // or null
   Dropout dropout_;
   ExpertBalance* balance_ = nullptr;
-  size_t index_ = 0;  // there
+  size_t index_ = 0;  // of this mixture in balance_
 };
 
 }  // namespace attune

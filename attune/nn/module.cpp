@@ -204,7 +204,7 @@ void require_gradients(Module& module) {
   });
 }
 
-// What is one product stays adjacent, so that nothing has to be copied together for it.
+// Adjacent parameters stay adjacent, so that a product of several of them needs no copy.
 void move_parameters(Module& module, const Device& device) {
   const auto moved = made_of_runs(named_parameters(module), [&](const Tensor& run) { return run.to(device); });
   replace_parameters(module, [&](const NamedParameter& parameter) { return moved.at(parameter.name); });

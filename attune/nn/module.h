@@ -46,7 +46,7 @@ struct NamedParameter {
   Tensor* tensor;  // lives in the module
 };
 
-/// Of the tensor, or of the matrix that there is in its place.
+/// The shape of the tensor, or of the panels or the quantised matrix in its place.
 Shape shape_of(const Parameter& parameter);
 /// The address of the values: the same for parameters that share them.
 const void* address_of(const Parameter& parameter);

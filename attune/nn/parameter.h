@@ -18,14 +18,14 @@ enum class ParameterUse {
 
 /// A tensor that training changes and model files store.
 struct Parameter {
-  Tensor tensor = {};  // undefined if there are only panels; may be bfloat16 in models that are used
+  Tensor tensor = {};  // undefined where `panels` or `quantised` stand alone; in inference it may be bfloat16
   ParameterUse use = ParameterUse::elements;
   bool trained = true;  // false: require_gradients() leaves it out
   /// The matrix laid out for products and lookups of inference, or null. Panels do not follow changes of the tensor, so
   /// only modules made for inference have them: see make_panels().
   std::shared_ptr<const PanelWeight> panels = {};
-  /// In place of the tensor: the numbers of a matrix that training reads and does not change, see
-  /// LinearParameters::quantised. Null in models that are used.
+  /// A quantised matrix in place of the tensor, which training reads and does not change, see
+  /// LinearParameters::quantised. Null in models for inference.
   std::shared_ptr<const PanelWeight> quantised = {};
 
   bool defined() const { return tensor.defined() || panels != nullptr || quantised != nullptr; }

@@ -8,8 +8,8 @@
 
 namespace attune {
 
-/// Every place of a parameter in a module with its name, in the order of visit(): a parameter that several parts share
-/// has several.
+/// Every parameter of a module with its name, in the order of visit(). A parameter that several parts share is there
+/// once for each of them.
 using ParameterPlaces = std::vector<std::pair<std::string, Parameter*>>;
 ParameterPlaces places_of(Module& module);
 

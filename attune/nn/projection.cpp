@@ -43,7 +43,7 @@ bool takes_panels(const Tensor& x, Projections projections) {
   return false;
 }
 
-// As products with panels read it.
+// x as products with panels read it.
 Tensor for_panels(const Tensor& x) {
   return bfloat16_products() ? to_bfloat16(x) : x;
 }
@@ -59,7 +59,7 @@ std::array<PanelParameters, kMostFused> panels_of(Projections projections) {
 // The loss for a weight that has only panels: from the same logits as in decoding, kRows rows at a time.
 CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                         const CrossEntropyOptions& options) {
-  if (options.r_drop > 0) return cross_entropy(project(x, projection), labels, options);  // pairs are half of all apart
+  if (options.r_drop > 0) return cross_entropy(project(x, projection), labels, options);  // pairs span pieces
   constexpr int64_t kRows = 256;
   CrossEntropyOptions of_piece = options;
   of_piece.scale = loss_scale(labels, options);
@@ -117,8 +117,8 @@ int64_t out_of(const Projection& p) {
   return shape_of(p.weight)[0];
 }
 
-// B of each projection with zeros where the reduced inputs of the others stand, so that one product gives what all
-// adapters add:        x [..., in] -> [..., sum of out]
+// What the adapters add, as one product of their reduced inputs, side by side: the B of each has zeros in the columns
+// of the others.        x [..., in] -> [..., sum of out]
 Tensor added_by_adapters(const Tensor& x, Projections projections) {
   const Tensor rows = x.reshape({-1, x.size(-1)});
   Tensor reduced;
@@ -143,7 +143,7 @@ Tensor added_by_adapters(const Tensor& x, Projections projections) {
   return fused_linear(reduced, {up.data(), projections.size()});
 }
 
-// What the adapters add that the rows of x have chosen:        x [..., in] -> [rows, sum of out]
+// What those adapters add that the rows of x have chosen.        x [..., in] -> [rows, sum of out]
 Tensor added_by_choice(const Tensor& x, Projections projections) {
   const AdapterRows& rows = *execution().adapter_rows;
   const Tensor all = to_float32(x.reshape({-1, x.size(-1)}));
@@ -166,7 +166,7 @@ Tensor adapted(const Tensor& y, const Tensor& x, Projections projections) {
   return residual_dropout(y, added.reshape(shape));
 }
 
-// What adapters add to segments of rows; a projection without one has one of zeros.
+// What adapters add to segments of rows; a projection without one gets A and B of zeros.
 Tensor added_to_segments(const Tensor& x, std::span<const int64_t> offsets,
                          std::span<const Projection* const> projections) {
   const auto found = std::ranges::find_if(projections, [](const Projection* p) { return p->adapter->there(); });
@@ -232,7 +232,7 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
     }
     return products;
   }
-  Tensor for_all;  // of those whose panels cannot be read together
+  Tensor for_all;  // x for panels, converted once: these panels cannot be read together
   std::ranges::transform(projections, products.begin(), [&](const Projection* p) {
     if (!takes_panels(x, {p})) return adapted(without_adapter(x, *p, {}), x, {p});
     if (!for_all.defined()) for_all = for_panels(x);
@@ -247,7 +247,7 @@ Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
   const auto with_adapters = [&](const Tensor& y) {
     return any ? residual_dropout(y, added_to_segments(x, offsets, projections)) : y;
   };
-  // The weights of all segments are of one kind: what is true of the first that has panels is true of all.
+  // All segments have weights of one kind: what holds for the first holds for all.
   if (takes_panels(x, {projections.front()})) {
     std::vector<PanelParameters> parameters;
     for (const Projection* p : projections) parameters.push_back({p->weight.panels.get(), p->bias.tensor});
@@ -258,7 +258,8 @@ Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
   return with_adapters(segment_linear(x, offsets, parameters, bf16_output && !any));
 }
 
-// In a tensor the numbers of an output are adjacent, in panels they are not. In float32 both give the same bits.
+// In float32 both give the same bits. The tensor is faster: the numbers of one column are adjacent in it, not in
+// panels.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
   const auto& panels = p.weight.panels;
   const Tensor& tensor = p.weight.tensor;

@@ -32,19 +32,19 @@ Projection new_projection(int64_t in, int64_t out, bool bias);
 /// New parameters for several products of one input, adjacent in memory.
 std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_list<int64_t> outs, bool bias);
 
-// All of these read panels if the weights have them, nothing is recorded, and products are in float32 or the panels are
-// in bfloat16; else the tensors. What adapters add comes from their tensors. If bfloat16_products(), panels in bfloat16
-// are multiplied with x in bfloat16. They throw ShapeError if a weight has only panels and these conditions do not
-// hold.
+// All of these read the panels of weights that have them, provided that nothing is recorded and that products are in
+// float32 or the panels in bfloat16. Else they read the tensors, and throw ShapeError for a weight that has only
+// panels. If bfloat16_products(), panels in bfloat16 are multiplied with x in bfloat16. Adapters have products of their
+// own.
 
 /// dropout(activation(x W^T + b)), see linear().        [..., in] -> [..., out]
 Tensor project(const Tensor& x, const Projection& projection, const LinearOptions& options = {});
 
 using Projections = std::initializer_list<const Projection*>;  // 2 or 3
-/// The products of x with each projection, side by side, as one product. `bf16_output` as in LinearOptions, where no
-/// adapter adds to them.        [..., in] -> [..., sum of out]
+/// The products of x with each projection, side by side, as one product. `bf16_output` as in LinearOptions; ignored if
+/// a projection has an adapter.        [..., in] -> [..., sum of out]
 Tensor project_fused(const Tensor& x, Projections projections, bool bf16_output = false);
-/// The same, each in its own tensor; panels are multiplied as one product.
+/// The same, each in its own tensor, the third undefined for two projections; panels are multiplied as one product.
 std::array<Tensor, 3> project_each(const Tensor& x, Projections projections);
 
 /// Segments of rows, each times the parameters of its own projection, see segment_linear(). Projections of empty

@@ -25,7 +25,8 @@ class ProjectionLayer final : public Module {
   /// Only the logits columns[r] of row r, see linear_columns(). Call it under NoGrad.
   Tensor operator()(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
     const Tensor y = project_columns(scaled(x, options_.scale), projection_, columns);
-    // What a row does not have stays -inf. The second term is nothing elsewhere.
+    // The cap makes the -inf of columns that a row does not have finite. The second term is -inf there, and too small
+    // elsewhere to change a logit.
     return options_.soft_cap > 0 ? residual_dropout(capped(y), scaled(y, 1e-30)) : y;
   }
   /// The loss of operator()(x). Without a soft cap it never stores all logits.

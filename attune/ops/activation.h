@@ -5,7 +5,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The function below with this name; x itself for Activation::none.
+/// Applies the function below that `activation` names; returns x itself for Activation::none.
 Tensor activated(const Tensor& x, Activation activation);
 
 /// max(0, x). Any shape; differentiable, with gradient 0 at 0. Keeps its output for the backward pass.

@@ -16,8 +16,9 @@ namespace attune {
 /// "DeepSeek-V3", equations 17 to 20, for several and for scores whose sum is not 1.
 Tensor balance_loss(const Tensor& scores, std::span<const int64_t> counts);
 
-/// x itself; backward() through the result also adds `scale` times the gradient of `loss`, the scalar of one of the
-/// losses in ops/. So a loss of a part of a model takes part in training although the model does not return it.
+/// Returns x. backward() through the result also adds `scale` times the gradient of `loss`, a scalar that one of the
+/// losses in ops/ returned: so training includes the loss of a part of a model that the model itself does not return.
+/// Throws ShapeError.
 Tensor with_loss(const Tensor& x, const Tensor& loss, double scale);
 
 }  // namespace attune

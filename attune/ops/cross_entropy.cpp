@@ -59,7 +59,7 @@ double scale_of(const CrossEntropyOptions& options, int64_t labels) {
   return 1.0 / static_cast<double>(std::max<int64_t>(labels, 1));
 }
 
-// The totals of cross_entropy_totals(), where they are.
+// The numbers that cross_entropy_totals() wrote, which stay on their device.
 CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, DType dtype) {
   const Tensor numbers = totals.reshape({kCrossEntropyNumbers});
   const auto total = [&](size_t offset) {  // in CrossEntropyRow
@@ -82,7 +82,7 @@ CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const C
           .classes = classes};
 }
 
-// The loss of a pair's two rows has r_drop / 2 of the divergences, each of them a half of that.
+// The loss of a pair is r_drop / 2 times its divergences; each of its two rows has half of that.
 PredictionPairs pairs_of(const CrossEntropyInputs& in, const Tensor& results, double r_drop) {
   return {.in = in, .results = results, .weight = r_drop / 4};
 }
@@ -102,8 +102,8 @@ int64_t piece_rows(int64_t rows, int64_t vocabulary, const TensorOptions& option
   return std::min(rows, std::clamp<int64_t>(fitting / 64 * 64, 256, most));
 }
 
-// Columns of the logits. A GPU multiplies bfloat16 matrices fast if each row begins at a multiple of 16 bytes, so they
-// get columns of zeros there.
+// The number of columns of the logits. A GPU multiplies bfloat16 matrices fast if each row begins at a multiple of 16
+// bytes, so that columns of zeros are added there.
 int64_t padded(int64_t vocabulary, const Device& device) {
   constexpr int64_t kMultiple = 64;
   return device.kind() == Device::Kind::cuda ? (vocabulary + kMultiple - 1) / kMultiple * kMultiple : vocabulary;
@@ -217,7 +217,7 @@ void check_linear(const LinearInputs& in) {
   check_device(op, x, {weight, bias});
 }
 
-// The rows in another order, in which each piece has both rows of its pairs, those of the first half first.
+// The rows in an order in which each piece has both rows of its pairs: rows of the first half, then their partners.
 Indices rows_of_paired_pieces(int64_t rows, int64_t piece) {
   std::vector<int32_t> order;
   for (int64_t begin = 0; begin < rows; begin += piece)
@@ -232,7 +232,7 @@ Indices reordered(const Indices& labels, const Indices& order) {
   return values;
 }
 
-// Of checked inputs, `count` of whose labels are not ignored. With r_drop, each piece has both rows of its pairs.
+// The inputs have been checked; `count` labels are not ignored. With r_drop, each piece has both rows of its pairs.
 CrossEntropy in_pieces(const LinearInputs& in, const Indices& labels, int64_t count,
                        const CrossEntropyOptions& options) {
   const auto& [x, weight, bias] = in;

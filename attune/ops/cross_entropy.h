@@ -18,15 +18,15 @@ struct CrossEntropyOptions {
 /// The factor of the summed loss: options.scale, or 1 / number of labels that are not ignored.
 double loss_scale(const Indices& labels, const CrossEntropyOptions& options);
 
-/// The tensors are scalars on the device of the inputs. Nobody waits for it until Tensor::item() reads one of them.
+/// The tensors are scalars on the device of the inputs. The host does not wait for it until Tensor::item() reads one.
 /// Without r_drop, sum_divergence may be undefined.
 struct CrossEntropy {
   Tensor loss = {};                         // differentiable, smoothed, scaled; in the dtype of the inputs
   Tensor sum_negative_log_likelihood = {};  // float64; neither smoothed nor scaled
-  int64_t labels = 0;                       // that are not ignored
+  int64_t labels = 0;                       // how many labels are not ignored
   Tensor correct = {};                      // float64: how many labels are the (first) largest logit of their row
   Tensor sum_divergence = {};               // float64: KL(p || q) + KL(q || p) of all pairs of r_drop
-  Tensor guided_loss = {};                  // the part of `loss` that is a guided head's; undefined without one
+  Tensor guided_loss = {};                  // the part of `loss` of guided attention; undefined without it
 };
 
 /// scale * sum over rows of (1 - epsilon) * -log p[label] + epsilon * mean over all classes of -log p, with

@@ -9,7 +9,7 @@
 namespace attune {
 namespace {
 
-// The gradient has the dtype of y, so that a product need not convert it.
+// With an active mask the gradient has the dtype of y, so that a product need not convert it. Else it is dy itself.
 Tensor gradient_of_addend(const Tensor& dy, const DropoutMask& mask, DType type) {
   if (type != DType::bf16 || dy.dtype() == DType::bf16 || !mask.active()) return dropout(dy, mask);
   const Tensor d_addend = Tensor::empty(dy.shape(), {type, dy.device()});

@@ -16,7 +16,7 @@ struct ElementRange {
   int64_t size() const { return end - begin; }
 };
 
-/// The state of one parameter, in the parameter's dtype; in its shape, or [size] if only a part of it is updated.
+/// The state of one parameter. The tensors have its dtype and its shape, or [range.size()] if only a part is updated.
 struct AdamState {
   std::string name;
   Tensor m, v;     // running means of the gradient and of its square
@@ -42,13 +42,13 @@ class Adam {
   /// Waits for the device. Throws ShapeError for a gradient on another device than its parameter.
   double step(double learning_rate);
 
-  /// The same in three calls, of which none waits for the device. The first: sum [1], float64 on device(), += the
-  /// squares of the gradients. Throws as step().
+  /// step() in three calls, none of which waits for the device. The first adds the squares of all gradients to sum [1],
+  /// float64 on device(). Throws as step().
   void add_squares(const Tensor& sum) const;
   /// The second starts the update. `numbers` [n], float64 on device(): the first is the sum of the squares of all
   /// gradients. If one of them is not finite, the update changes nothing.
   void start_step(double learning_rate, const Tensor& numbers);
-  /// The third, once the numbers are known to be finite: the update counts as one of steps().
+  /// The third counts the update in steps(). To be called once the numbers are known to be finite.
   void count_step() { ++steps_; }
 
   /// Where the parameters are.

@@ -37,7 +37,7 @@ struct OptimizerConfig {
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::noam;  // Vaswani et al. 2017, equation 3
   double learning_rate = 0;                // the peak; for noam a factor; 0: the default, see peak()
-  int64_t warmup_steps = 4000;             // linear from 0
+  int64_t warmup_steps = 4000;             // steps of a linear rise from 0
   double final_learning_rate = 0;          // cosine and linear: at the last step
   bool operator==(const ScheduleConfig&) const = default;
 
@@ -47,7 +47,7 @@ struct ScheduleConfig {
     return kind == ScheduleKind::noam ? 1.0 : 1e-3;
   }
 
-  /// Whether the rate comes to final_learning_rate at the last step, so that the number of steps has to be known.
+  /// Whether the rate depends on the number of steps of the run: it reaches final_learning_rate at the last one.
   bool ends() const { return kind == ScheduleKind::cosine || kind == ScheduleKind::linear; }
 };
 

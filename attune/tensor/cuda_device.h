@@ -22,8 +22,8 @@ int count_cuda_devices();
 /// DeviceOutOfMemory.
 std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t bytes);
 
-/// Memory of a GPU with these values, which a copy brings there beside the work of the GPU. What is started there later
-/// waits for the copy; `values` may change after the call. Throws as allocate_cuda_buffer().
+/// Allocates memory of a GPU and copies `values` there while the GPU goes on with its work. Work that is started there
+/// later waits for the copy; `values` may change after the call. Throws as allocate_cuda_buffer().
 std::shared_ptr<Buffer> send_to_cuda(Cuda device, std::span<const std::byte> values);
 
 /// While this object lives, the calls that this thread makes go to the given GPU.

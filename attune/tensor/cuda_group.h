@@ -12,7 +12,7 @@
 
 namespace attune {
 
-/// What no other GPU has, on this machine or another.
+/// An identifier that no other GPU has, on this machine or another.
 using CudaIdentity = std::array<std::byte, 16>;
 /// Throws DeviceError.
 CudaIdentity identity_of(Cuda device);
@@ -29,8 +29,8 @@ using CudaGroupId = std::array<std::byte, 128>;
 CudaGroupId make_cuda_group_id();
 
 /// The GPU of this process among those of a group. All members call the same operations in the same order, with tensors
-/// [n] of the same n. An operation reads x after everything that the GPU was given before, and runs beside what it is
-/// given afterwards; nothing may touch x until wait() has returned. Sums are the same on every member. Throws
+/// [n] of the same n. An operation reads x after all work that the GPU was given before, and runs beside the work that
+/// it is given afterwards; nothing may touch x until wait() has returned. Sums are the same on every member. Throws
 /// CommunicationError, which names the operation.
 class CudaGroup {
  public:
@@ -38,8 +38,8 @@ class CudaGroup {
    public:
     /// Ends all operations of the group if this one has not been waited for.
     virtual ~Operation() = default;
-    /// Returns the seconds that it took, including the time in which other members were not ready. Throws
-    /// CommunicationError, also when another member has failed.
+    /// Waits for the end of the operation. Returns the seconds that it took, including the time in which other members
+    /// were not ready. Throws CommunicationError, also when another member has failed.
     virtual double wait() = 0;
   };
 
@@ -54,12 +54,13 @@ class CudaGroup {
   virtual std::shared_ptr<Operation> all_gather(const Tensor& x) = 0;
   /// Every member gets the x of the root; any shape and dtype.
   virtual std::shared_ptr<Operation> broadcast(const Tensor& x, int root) = 0;
-  /// Waits for what the GPU was given outside of the group, not for the operations of the group. Throws DeviceError.
+  /// Waits for the work that the GPU was given outside of the group, not for the operations of the group. Throws
+  /// DeviceError.
   virtual void synchronize() = 0;
 };
 
-/// Returns when all members have called it. `meet` is called when this member has what it needs by itself: where the
-/// members wait for each other there, none waits in the library for one that has failed before.
+/// Returns when all members have called it. Calls `meet` when this member is ready. If `meet` waits for all members,
+/// none of them waits in the library for a member that has failed before.
 std::unique_ptr<CudaGroup> join_cuda_group(
     Cuda device, const CudaGroupId& id, int rank, int size, const std::function<void()>& meet = [] {});
 

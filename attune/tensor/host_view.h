@@ -27,8 +27,8 @@ class HostView {
   std::span<const std::byte> bytes_;
 };
 
-/// The numbers of several tensors, one after the other, as float64 in one tensor on a device: [how many they are]. So
-/// the host reads all of them with one copy, for which it waits once.
+/// Returns the numbers of several tensors, one after the other, as one float64 tensor on a device: [their total count].
+/// The host can then read all of them with one copy, for which it waits once.
 Tensor joined_numbers(const std::vector<Tensor>& parts, const Device& device);
 
 /// The values of a tensor in a vector. Throws ShapeError when T is not the dtype.

@@ -6,7 +6,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// A tensor that is in memory from the time at which it is needed.
+/// A tensor that make() brings into memory when it is needed. Its shape and dtype are known before.
 struct LaterTensor {
   Shape shape;
   DType dtype = DType::f32;

@@ -3,7 +3,7 @@
 namespace attune {
 namespace {
 
-// By copies that have ended when they return.
+// Each copy has ended when its function returns.
 class PlainStaging final : public Staging {
  public:
   explicit PlainStaging(const Tensor& x) : Staging(Tensor::empty(x.shape(), {.dtype = x.dtype()})) {}

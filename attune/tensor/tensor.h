@@ -79,7 +79,7 @@ class Tensor {
   Tensor reshape(const std::vector<int64_t>& sizes) const;
   /// Rows [begin, end) of the first dimension, sharing the data.
   Tensor rows(int64_t begin, int64_t end) const;
-  /// The inverse of rows(): one tensor over `parts`, which must be adjacent rows() of one tensor; else undefined.
+  /// The inverse of rows(): one tensor over `parts` if they are adjacent rows() of one tensor; else an undefined one.
   static Tensor joined(std::span<const Tensor> parts);
   Tensor detach() const;
   Tensor clone() const;

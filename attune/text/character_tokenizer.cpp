@@ -43,7 +43,7 @@ class CharacterSet {
 
   CharacterTokenizer tokenizer() {
     if (characters_.empty()) fail<DataError>("there are no characters, so the vocabulary would be empty");
-    std::sort(characters_.begin(), characters_.end());  // UTF-8 in the order of its bytes is in that of the code points
+    std::sort(characters_.begin(), characters_.end());  // the order of UTF-8's bytes is that of code points
     return CharacterTokenizer(std::move(characters_));
   }
 

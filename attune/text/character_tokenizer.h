@@ -16,7 +16,8 @@ namespace [[gnu::visibility("default")]] attune {
 /// {"type": "characters", "characters": ["\n", " ", "a", ...]}; the first character has id 4.
 class CharacterTokenizer final : public Tokenizer {
  public:
-  /// `characters` follow the specials. Throws DataError when one is not exactly one code point or is doubled.
+  /// The ids of `characters` follow those of the special tokens. Throws DataError when one is not exactly one code
+  /// point or comes twice.
   explicit CharacterTokenizer(std::vector<std::string> characters);
 
   /// Takes the characters of files, plain or gzip, or of texts, in the order of their code points. Throws DataError

@@ -28,7 +28,8 @@ struct Sources {
   std::optional<Source> main, with_tools;
 };
 
-// One template, or a list of {"name": ..., "template": ...}, of two with one name the last.
+// The templates of tokenizer_config.json: one text, or a list of {"name": ..., "template": ...}. Of two with one name,
+// the last counts.
 Sources sources_of_config(const nlohmann::json& config, const std::string& file) {
   const std::string where = file + ": chat_template";
   const auto found = config.find("chat_template");
@@ -46,7 +47,7 @@ Sources sources_of_config(const nlohmann::json& config, const std::string& file)
   return sources;
 }
 
-// Where there are files, what tokenizer_config.json has is not read.
+// Template files go before tokenizer_config.json, whose templates are not read if there is one.
 Sources sources_of(const fs::path& folder, const nlohmann::json& config) {
   const fs::path main = folder / huggingface::kChatTemplate, with_tools = folder / huggingface::kToolTemplate;
   const auto read = [](const fs::path& file) -> std::optional<Source> {
@@ -83,7 +84,8 @@ Json without_nulls(Json& message) {
   return kept;
 }
 
-// What a model thought has several names; transformers gives it under those that templates read.
+// The reasoning of a message has several names. transformers gives it to templates as "thinking" and
+// "reasoning_content", whichever name it came with.
 void add_reasoning(Json& message) {
   for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
     const auto found = message.find(name);
@@ -118,8 +120,8 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder, const fs:
     for (const huggingface::SpecialNames* names : {&of_base, &config.names})
       if (const std::string& text = names->*token.name; !text.empty()) tokens[token.field] = text;
   if (is_there(folder / "tokenizer.json")) {
-    // Those of the class that reads it, but for LlamaTokenizer: only the file itself, which is not read here, tells
-    // whether that class reads it.
+    // Special tokens that no file names are those of the class that reads tokenizer.json. LlamaTokenizer's are left out
+    // by kByteLevel: whether that class reads the file depends on what is in it, and it is not read here.
     constexpr bool kByteLevel = true;
     const huggingface::TokenizerClass* const type = huggingface::find_class(
         huggingface::class_for(config.tokenizer_class(), huggingface::read_model_names(folder), kByteLevel));

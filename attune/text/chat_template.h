@@ -24,8 +24,8 @@ struct ChatTemplateOptions {
   int64_t now = 0;                    // what strftime_now formats, in seconds since 1970; 0: the time of the call
 };
 
-/// Writes conversations as `transformers`' apply_chat_template does, byte for byte. Of Jinja it has what published
-/// templates use, listed in docs/hugging-face.md; anything else is refused when the template is read. A template may be
+/// Writes conversations as `transformers`' apply_chat_template does, byte for byte. Supports what published templates
+/// use of Jinja, listed in docs/hugging-face.md; anything else is refused when the template is read. A template may be
 /// hostile: it cannot reach anything but its input, and its time, memory and output are limited. Thread-safe.
 class ChatTemplate {
  public:
@@ -33,19 +33,19 @@ class ChatTemplate {
   /// "eos_token". Throws ConfigError "WHERE:LINE: ..." for what is no template and for what is not supported, by name.
   ChatTemplate(std::string_view source, std::string where, std::map<std::string, std::string> tokens = {});
 
-  /// The template of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json, of several the
-  /// one that is called "default". Conversations with tools have that of additional_chat_templates/tool_use.jinja, or
-  /// the one of several that is called "tool_use", where there is one; where it cannot be read, they are refused.
-  /// Nothing where the folder has none. Special tokens that the folder does not name are those of `base`, for a folder
-  /// with an adapter. Throws FileError and ConfigError.
+  /// Returns the template of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json; if
+  /// that is a list, the one with the name "default". Returns nothing if the folder has neither. Conversations with
+  /// tools get a template of their own if there is one: additional_chat_templates/tool_use.jinja, or the one with the
+  /// name "tool_use" in the list. If that one cannot be read, such conversations are refused. `base` is for a folder
+  /// with an adapter: it gives the special tokens that the folder does not name. Throws FileError and ConfigError.
   static std::optional<ChatTemplate> load(const std::filesystem::path& folder, const std::filesystem::path& base = {});
 
   /// Throws DataError "WHERE:LINE: ..." for what the template refuses (roles that do not alternate) or cannot compute.
   std::string render(const std::vector<ChatMessage>& messages, const ChatTemplateOptions& options = {}) const;
   /// The same for messages as JSON: a list of objects, with the keys that the template uses; a key of a message whose
   /// value is null is left out. `variables` is an object with more that the template can use: "tools", "documents",
-  /// "enable_thinking"; with tools, an empty list too, the template for tools writes. Throws DataError too for what is
-  /// no such list, and for integers beyond 64 bits with a sign.
+  /// "enable_thinking". If it has tools, even an empty list, the template for tools is used. Throws DataError too when
+  /// either is anything else, and for integers beyond 64 bits with a sign.
   std::string render_json(std::string_view messages, std::string_view variables = "{}",
                           const ChatTemplateOptions& options = {}) const;
 

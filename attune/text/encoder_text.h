@@ -10,8 +10,8 @@
 
 namespace attune {
 
-/// The first `longest` tokens of a text. `tokenizer_frames_texts`: with the special tokens that the
-/// tokenizer puts around a text; else with bos and eos.
+/// Encodes a text in at most `longest` tokens, special tokens included; the end of a longer text is cut. The special
+/// tokens are those that the tokenizer puts around a text with `tokenizer_frames_texts`, else bos and eos.
 inline Encoding encode_for_encoder(const Tokenizer& tokenizer, bool tokenizer_frames_texts, std::string_view text,
                                    int64_t longest) {
   if (tokenizer_frames_texts)

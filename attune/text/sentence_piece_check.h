@@ -11,7 +11,8 @@ namespace attune {
 /// (sentencepiece_model.proto), every piece, and every state that the normalizer's trie can reach. Throws FileError
 /// that begins with `name`.
 ///
-/// Returns the model without its self-test, which SentencePiece would run when it loads the model, and print about.
+/// Returns the model without its self-test: SentencePiece would run it when it loads the model, and print messages
+/// about it.
 std::string checked_sentence_piece_model(std::string_view model, const std::string& name);
 
 }  // namespace attune

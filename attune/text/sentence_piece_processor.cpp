@@ -36,8 +36,8 @@ bool has_byte_pieces(std::string_view model, const std::string& name) {
   return false;
 }
 
-// In protobuf's encoding: 256 pieces of the type BYTE (6), and byte_fallback = true. Put behind a model, they become a
-// part of it.
+// Returns 256 pieces of the type BYTE (6) and byte_fallback = true, in protobuf's encoding. Appended to the bytes of a
+// model, they become a part of it.
 std::string byte_pieces() {
   std::string pieces;
   for (int byte = 0; byte < 256; ++byte) pieces += fmt::format("\x0A\x0A\x0A\x06<0x{:02X}>\x18\x06", byte);
@@ -45,9 +45,9 @@ std::string byte_pieces() {
 }
 
 // A processor that takes linear time for a run of characters that its model does not know. SentencePiece makes one
-// unknown piece of such a run and copies its text for each character (PopulateSentencePieceText() of version 0.1.97).
-// It does not where a model has pieces of single bytes. So they are added to a model without them, behind its own
-// pieces, and each run of them in a result is made one unknown piece here. They are not seen from outside.
+// unknown piece of such a run and copies its text once for each character (PopulateSentencePieceText() of version
+// 0.1.97), unless the model has pieces for single bytes. So a model without such pieces gets them here, behind its own,
+// and each run of them in a result becomes one unknown piece again. Callers never see them.
 class LinearProcessor final : public sentencepiece::SentencePieceProcessor {
   using Base = sentencepiece::SentencePieceProcessor;
   using Status = sentencepiece::util::Status;
@@ -168,7 +168,7 @@ void encode(const sentencepiece::SentencePieceProcessor& processor, std::string_
 
 void append_text(const sentencepiece::SentencePieceProcessor& processor, std::vector<int>& pieces, std::string& text) {
   if (pieces.empty()) return;
-  // Most models leave out the space of the first piece, since no text stands before it there.
+  // Most models leave out the space of the first piece, as at the start of a text. Here a text stands before it.
   const std::string& first = processor.IdToPiece(pieces.front());
   if (!text.empty() && first.starts_with(kMetaspace) &&
       leading(kMetaspace, first) > leading(" ", decode(processor, {pieces.front()})))

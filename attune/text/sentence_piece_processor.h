@@ -12,7 +12,7 @@ class SentencePieceProcessor;
 
 namespace attune {
 
-/// A processor of this model, whose Encode() takes linear time for unknown characters too. Throws FileError that begins
+/// Loads a model. Encode() of the processor takes linear time for unknown characters too. Throws FileError that begins
 /// with `name` when the model is damaged or too large.
 std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_piece(std::string_view model,
                                                                            const std::string& name);
@@ -25,7 +25,7 @@ void encode(const sentencepiece::SentencePieceProcessor& processor, std::string_
 void encode(const sentencepiece::SentencePieceProcessor& processor, std::string_view text,
             std::vector<std::string>& pieces);
 
-/// Appends the text of `pieces`, which go on where `text` ends, and clears them. Throws DataError.
+/// Appends the text of `pieces`, which continue `text`, and clears `pieces`. Throws DataError.
 void append_text(const sentencepiece::SentencePieceProcessor& processor, std::vector<int>& pieces, std::string& text);
 
 }  // namespace attune

@@ -18,8 +18,8 @@ namespace [[gnu::visibility("default")]] attune {
 
 /// A SentencePiece model of any kind (unigram, BPE, characters, words), its text normalization included.
 ///
-/// A model must have <unk>, <s> and </s>. For a model without <pad>, which SentencePiece trains by default, </s> is the
-/// pad: neither shows in decoded text.
+/// A model must have <unk>, <s> and </s>. By default, SentencePiece trains models without <pad>; then </s> serves as
+/// the pad, since neither shows in decoded text.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   /// Throws FileError that names the file.
@@ -50,21 +50,22 @@ struct SentencePieceOptions {
   enum class Normalization { nmt_nfkc, nmt_nfkc_cf, nfkc, identity };  // _cf: case folded
 
   Kind kind = Kind::unigram;
-  int32_t vocab_size = 8000;        // specials included; at most, a small text yields fewer
+  int32_t vocab_size = 8000;        // at most, special tokens included; a small text yields fewer
   double character_coverage = 1.0;  // 0.98 to 1: share of the text's characters that get a piece; the rest become <unk>
   Normalization normalization = Normalization::nmt_nfkc;
   bool byte_fallback = false;         // unknown characters become UTF-8 bytes, for 256 pieces
   int32_t threads = 2;                // 1 to 128; the numbers of a unigram model depend on it in the last digits
   int64_t max_sentences = 1'000'000;  // a larger corpus is sampled
   uint64_t seed = 1;                  // of the sample
-  int64_t max_bytes = kMostBytes;     // of the sample: a sample of long sentences has fewer of them; at least 4096
+  int64_t max_bytes = kMostBytes;     // of the sample, which has fewer sentences if they are long; at least 4096
   static constexpr int64_t kMostBytes = int64_t{320} << 20;
   void validate() const;  // throws ConfigError
 };
 
 /// Learns a vocabulary with <pad> 0, <unk> 1, <s> 2 and </s> 3. Sentences longer than 4 KiB are learnt from in parts.
-/// Silent; the same text and options give the same model. Throws DataError when there is no text to learn from or some
-/// that is not UTF-8, and ConfigError when vocab_size is less than the characters of the text need, saying how many do.
+/// Prints nothing; the same text and options give the same model. Throws DataError when there is no text to learn from
+/// or a sentence is not UTF-8, and ConfigError when vocab_size is less than the characters of the text need; the
+/// message says how many they need.
 std::unique_ptr<SentencePieceTokenizer> train_sentence_piece(const std::vector<std::string>& sentences,
                                                              const SentencePieceOptions& options = {});
 

@@ -117,9 +117,9 @@ TrainerArguments common_arguments(SentencePieceOptions::Normalization normalizat
           {"shuffle_input_sentence", "false"}};
 }
 
-/// Whether something of the sentence is left after normalization, for the trainer exits when nothing is left of any. A
-/// model of the single letter "a" with the same normalization tells; the trainer ignores sentences with U+2585, its
-/// mark for <unk>.
+/// Whether normalization leaves something of at least one sentence: otherwise the trainer exits the program. A model of
+/// the single letter "a" with the same normalization tells. Sentences with U+2585, the trainer's mark for <unk>, or
+/// with a NUL do not count.
 bool has_text_to_learn(const std::vector<std::string>& sentences, SentencePieceOptions::Normalization normalization) {
   TrainerArguments arguments = common_arguments(normalization);
   arguments.insert({{"model_type", "char"}, {"vocab_size", "6"}});

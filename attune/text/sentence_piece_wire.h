@@ -1,6 +1,6 @@
 #pragma once
-// Reads protobuf messages field by field: SentencePiece's models. Its shared library has a protobuf of its own, and a
-// process that loads another one crashes.
+// Reads SentencePiece's models, which are protobuf messages, field by field. SentencePiece's shared library has a
+// protobuf of its own, and a process that loads a second one crashes.
 
 #include <cstdint>
 #include <optional>
@@ -20,8 +20,8 @@ struct WireField {
   std::string_view whole;  // with its tag
 };
 
-/// The fields of one message, one after the other. Only shortest encodings are accepted, as every writer makes them, so
-/// that no other parser can see different fields.
+/// The fields of one message, one after the other. A number is accepted only in its shortest encoding, which every
+/// writer uses, so that no other parser can see different fields.
 class WireReader {
  public:
   WireReader(std::string_view message, const std::string& name) : rest_(message), name_(name) {}

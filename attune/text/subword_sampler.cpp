@@ -104,7 +104,7 @@ std::vector<int32_t> SubwordSampler::sample(std::span<const int32_t> ids, Random
   return result;
 }
 
-// Forward filtering, backward sampling. There is a segmentation: the one that the word came with.
+// Forward filtering, backward sampling. A word has at least one segmentation: the one that it came with.
 void SubwordSampler::draw_unigram(std::string_view word, Random& random, std::vector<int32_t>& ids) const {
   const std::vector<size_t> bounds = character_bounds(word);
   const size_t n = bounds.size() - 1;

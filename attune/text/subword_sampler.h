@@ -22,10 +22,11 @@ namespace attune {
 ///             made: Provilkov et al. 2020, "BPE-Dropout", algorithm 1
 class SubwordSampler {
  public:
-  /// Throws ConfigError unless the tokenizer is a SentencePiece model of one of the two kinds.
+  /// Throws ConfigError unless the tokenizer is a SentencePieceTokenizer whose model is of one of the two kinds.
   SubwordSampler(const Tokenizer& tokenizer, double alpha);
 
-  /// Ids of the same text, word by word. Special tokens, bytes and unknown characters stay where they are.
+  /// Returns the ids of another segmentation of each word. Special tokens, bytes and unknown characters stay as they
+  /// are.
   std::vector<int32_t> sample(std::span<const int32_t> ids, Random& random) const;
 
  private:

@@ -37,7 +37,8 @@ size_t utf8_sequence(std::string_view text) {
 
 namespace {
 
-// What honest text never comes to when it is decompressed: each line takes memory of its own.
+// The lines that a file may have: these, and so many more for each of its bytes. Each line takes memory of its own, and
+// gzip data of a few bytes can hold very many. Honest text stays far below.
 constexpr int64_t kFreeLines = int64_t{1} << 20, kLinesPerByte = 16;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

@@ -47,11 +47,12 @@ class LineReader {
   ~LineReader();
 
   /// Reads the next line without its end; returns false at the end of the text. Throws DataError that names file and
-  /// line when a line is too long or is not UTF-8, after which the line that follows can be read, and FileError when
+  /// line when a line is too long or is not UTF-8; the next call then reads the line after it. Throws FileError when
   /// the file cannot be read, is cut off or is beyond the limits.
   bool next(std::string& line);
 
-  /// Whether a whole line, the end or an error is there within `patience_ms`, so that next() does not wait.
+  /// Waits at most `patience_ms` milliseconds. Returns true when next() would not wait: a whole line, the end of the
+  /// text or an error is there.
   bool at_hand(int patience_ms);
 
   int64_t line_number() const { return line_number_; }  // of the line last returned or refused, from 1
@@ -70,7 +71,7 @@ class LineReader {
   int64_t bytes_ = 0;       // read so far, after decompression
   int64_t line_number_ = 0;
   std::string begun_;         // the beginning of a line whose end has not arrived
-  bool inside_line_ = false;  // of one that was refused for its length
+  bool inside_line_ = false;  // a line that was refused for its length
 };
 
 /// Reads UTF-8 text exactly as it is, line ends included, in pieces of at most `piece_bytes` (64 or more). A piece ends
@@ -94,19 +95,19 @@ class TextReader {
   size_t next_size() const;
 
   std::string name_;
-  int64_t most_bytes_, bytes_ = 0;  // that the limit admits; read so far, after decompression
+  int64_t most_bytes_, bytes_ = 0;  // the limit; read so far, after decompression
   size_t piece_bytes_;
   std::unique_ptr<TextSource> source_;
   std::string pending_;  // read but not yet handed over
-  int64_t line_ = 1;     // that the next piece begins in
+  int64_t line_ = 1;     // in which the next piece begins
   bool ended_ = false;
 };
 
 /// All lines of a file.
 std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits = {});
 
-/// To be called where `error` is caught: throws it again, with the names of `files` in front unless it begins with one
-/// of them.
+/// Call this where `error` is caught. Throws it again, with the names of `files` in front unless the message begins
+/// with one of them.
 [[noreturn]] void throw_naming(const std::vector<std::string>& files, const DataError& error);
 
 /// Calls `read`. When it throws a DataError that does not begin with the name of one of `files`, adds their names.

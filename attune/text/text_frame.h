@@ -13,8 +13,8 @@ struct TextFrame {
   size_t size() const { return before.size() + after.size(); }
 };
 
-/// Returns what the tokenizer puts around texts (`tokenizer_frames_texts`), else bos and eos. Throws ConfigError where
-/// the tokenizer does not leave the tokens between as they are.
+/// With `tokenizer_frames_texts`, returns the tokens that the tokenizer puts around a text; else bos and eos. Throws
+/// ConfigError when the tokenizer changes the tokens between them.
 TextFrame text_frame(const Tokenizer& tokenizer, bool tokenizer_frames_texts);
 
 }  // namespace attune

@@ -30,8 +30,8 @@ void TextStyleCounts::add(std::string_view line) {
       const std::string_view character = word.substr(begin, at - begin);
       const bool capital = lowercase(character) != character;
       if (capital && capitals_++ == 0) capital_word_ = word;
-      // Letters of one case, as in Chinese, say nothing; of the rest, those of two bytes and more are nearly all
-      // letters.
+      // Letters without case, as in Chinese, say nothing. Other characters of two bytes are nearly all letters with
+      // case.
       letters_ += capital || (character[0] >= 'a' && character[0] <= 'z') || character.size() == 2;
     }
   }

@@ -42,11 +42,12 @@ class TextStyleCounts {
  public:
   void add(std::string_view line);
 
-  /// The style of a text that was counted: `mixed` where less than nine of ten are of one kind, or there are fewer than
-  /// 20; lower case where there are at least 1000 letters and one of a thousand at most is a capital.
+  /// Returns the style of the lines that were added. Punctuation is `mixed` when there are fewer than 20 marks, or
+  /// fewer than nine of ten are of one kind. The text is in lower case when it has at least 1000 letters, of which at
+  /// most one of a thousand is a capital.
   TextStyle style() const;
-  /// Why the text that was counted is evidently not as the text with `style`; none where it may be. For people.
-  /// `quotes`: with a word of it.
+  /// Returns, in words for people, why the lines that were added are evidently not written in `style`; nothing when
+  /// they may be. `quotes`: the reason quotes a word of them.
   std::optional<std::string> mismatch(const TextStyle& style, bool quotes = true) const;
 
  private:
@@ -54,14 +55,14 @@ class TextStyleCounts {
   std::string attached_word_, capital_word_;  // the first of each
 };
 
-/// Finds, once and early, that an input is evidently not written as a text with `style` (none: nothing is found).
-/// Thread-safe.
+/// Reports once, as early as possible, that an input is evidently not written in `style`. Without a style it reports
+/// nothing. Thread-safe.
 class TextStyleCheck {
  public:
-  /// `quotes`: what it says has a word of the input.
+  /// `quotes`: the report quotes a word of the input.
   explicit TextStyleCheck(std::optional<TextStyle> style, bool quotes = true) : style_(style), quotes_(quotes) {}
-  /// Why, in words for people, with the lines that make it evident; none with all others. No more is looked at once
-  /// there were 1000 lines.
+  /// Returns the report, in words for people, from the call whose lines make it evident; nothing from every other call.
+  /// Looks at no more lines once there were 1000.
   std::optional<std::string> add(std::span<const std::string> lines);
 
  private:

@@ -10,7 +10,7 @@ namespace [[gnu::visibility("default")]] attune {
 enum class TextUnit {
   stream,     // everything, the files one after the other
   line,       // each line that has tokens
-  paragraph,  // lines up to the next empty one; one of spaces and tabs counts as empty
+  paragraph,  // lines up to the next empty line; a line of only spaces and tabs counts as empty
   answer      // each prompt with its answer, of which only the answer is predicted
 };
 

@@ -78,7 +78,7 @@ void cut(std::vector<int32_t>& ids, int64_t length, bool from_left) {
   from_left ? void(ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(kept))) : ids.resize(kept);
 }
 
-// The lengths of two texts that share `most`: the longer one gives way, until both are equal.
+// The lengths of two texts that may have `most` tokens together: the longer one is cut first, until both are equal.
 std::pair<int64_t, int64_t> shared_lengths(int64_t first, int64_t second, int64_t most) {
   const bool swapped = first > second;
   if (swapped) std::swap(first, second);

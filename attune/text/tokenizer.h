@@ -12,8 +12,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The ids of special tokens, inside the vocabulary. Attune's own tokenizers have the first four; one from Hugging
-/// Face's hub has -1 for those that neither its folder nor its class in transformers names.
+/// The ids of special tokens, inside the vocabulary. Attune's own tokenizers have the first four. A tokenizer from
+/// Hugging Face's hub has -1 for each token that neither its folder nor its class in transformers names.
 struct SpecialIds {
   int32_t pad = 0, unk = 1, bos = 2, eos = 3;
   int32_t mask = -1, cls = -1, sep = -1;
@@ -29,12 +29,12 @@ struct Encoding {
   int64_t cut = 0;                // tokens that truncation left out
 };
 
-/// What is left out of texts that are too long.
+/// How texts that are too long are cut.
 struct Truncation {
   enum class Strategy { longest_first, only_first, only_second };
   int64_t max_length = 512;  // special tokens included
   Strategy strategy = Strategy::longest_first;
-  bool from_left = false;  // the beginning goes, in place of the end
+  bool from_left = false;  // cuts the beginning of a text instead of its end
 };
 
 /// How the shorter texts of a batch become as long as the others.
@@ -47,16 +47,18 @@ struct Padding {
 
 struct EncodeOptions {
   bool special_tokens = true;  // [CLS], [SEP], <s> and the like, where the model expects them
-  bool target = false;         // the text is in the language that a translator writes, see encode_target()
+  bool target = false;         // the text is in a translator's target language, see encode_target()
   std::optional<Truncation> truncation = {};
 };
 
-/// Truncates the ids of one text, or of two, so that `added` more fit. Returns how many it left out. Throws DataError
-/// when the strategy cannot.
+/// Truncates the ids of one text, or of two, so that `added` special tokens fit beside them. `second` is null for one
+/// text. Returns the number of ids that it left out. Throws DataError when the text that the strategy cuts is too
+/// short.
 int64_t truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>& first,
                  std::vector<int32_t>* second);
 
-/// Pads a batch. Attention goes to the ids that were there: a caller that needs their number asks before.
+/// Pads the texts of a batch at one end. The result does not tell which ids are padding: a caller that needs the
+/// lengths of the texts reads them before.
 void pad(const Padding& padding, std::vector<Encoding>& batch);
 
 /// A vocabulary, and how text becomes its tokens. Safe to use from several threads at once.
@@ -67,23 +69,24 @@ class Tokenizer {
   /// Returns ids without bos and eos; none for text without tokens.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
 
-  /// The same for a text in the language that a translator writes: encode(), but with Marian, whose one vocabulary has
-  /// the pieces of two models, one for each language.
+  /// The same for a text in a translator's target language. This is encode(), except with Marian: there each language
+  /// has a SentencePiece model of its own, and one vocabulary gives the pieces of both their ids.
   virtual std::vector<int32_t> encode_target(std::string_view text) const { return encode(text); }
 
-  /// Returns ids with the special tokens that a model expects around a text. Without such tokens: encode().
+  /// Returns ids with the special tokens that a model expects around a text. A tokenizer without such tokens returns
+  /// those of encode().
   virtual Encoding encode_for_model(std::string_view text, const EncodeOptions& options = {}) const;
 
   /// The same for two texts. Throws ConfigError when the tokenizer has no form for pairs.
   virtual Encoding encode_pair(std::string_view first, std::string_view second,
                                const EncodeOptions& options = {}) const;
 
-  /// What the tokenizer's own file asks for; encode_for_model() does only what its options say.
+  /// What the tokenizer's own file sets. encode_for_model() does only what its options say.
   virtual std::optional<Truncation> truncation() const { return {}; }
   virtual std::optional<Padding> padding() const { return {}; }
 
-  /// Returns the text of ids. Special tokens give none, unless they are asked for. Throws DataError on an id outside
-  /// the vocabulary.
+  /// Returns the text of ids, without special tokens unless they are asked for. Throws DataError on an id outside the
+  /// vocabulary.
   std::string decode(std::span<const int32_t> ids, bool with_special_tokens = false) const;
 
   /// The id of a token as piece() shows it, -1 when there is none.
@@ -106,7 +109,7 @@ class Tokenizer {
   int32_t eos_id() const { return special_.eos; }
   const SpecialIds& special_ids() const { return special_; }
 
-  /// What it is, in a word or two: "whitespace", "SentencePiece".
+  /// The kind of tokenizer, for messages: "whitespace", "SentencePiece".
   virtual std::string kind() const = 0;
 
   /// Name inside a model folder: "tokenizer.model", "vocabulary.json", or that of a file from Hugging Face's hub.
@@ -130,9 +133,10 @@ std::vector<int32_t> tokens_before(const Tokenizer& tokenizer);
 /// No tokenizer file is larger; the largest known are below 20 MiB.
 inline constexpr uint64_t kMaxTokenizerBytes = uint64_t{64} << 20;
 
-/// Reads a SentencePiece model (.model), Hugging Face's tokenizer.json, or a vocabulary of words, characters or bytes
-/// (.json, by its "type"); with another file name, its first byte decides. Of a folder it reads what is there, see
-/// find_tokenizer(). Throws FileError that names the file.
+/// Reads a tokenizer file: one of Hugging Face's hub by its name (text/huggingface/folders/folder.h), a SentencePiece
+/// model (.model), or JSON (.json), which is Hugging Face's tokenizer.json or, by its "type", a vocabulary of words,
+/// characters or bytes. Of other names, a file that begins with { is JSON and any other a SentencePiece model. Of a
+/// folder, reads the file that find_tokenizer() returns. Throws FileError that names the file.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 }  // namespace attune

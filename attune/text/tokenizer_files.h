@@ -26,10 +26,10 @@ struct TokenizerFiles {
 inline constexpr std::string_view kTokenizerFileNames =
     "tokenizer.json, tokenizer.model, vocabulary.json, sentencepiece.bpe.model, spiece.model, vocab.json or vocab.txt";
 
-/// The names that save_tokenizers() may give a file of Attune's own.
+/// The names that save_tokenizers() may give to a tokenizer file of Attune's own.
 std::vector<std::string> own_tokenizer_files();
-/// These, and the names of all files that tokenizers of the Hugging Face hub write, their settings and templates of
-/// chats included.
+/// These, and the names of all files that tokenizers of the Hugging Face hub write, their settings and chat templates
+/// included.
 std::vector<std::string> all_tokenizer_files();
 
 /// Returns the tokenizer for all text, or an empty path. A tokenizer.json of Hugging Face's format comes first. Throws

@@ -84,8 +84,8 @@ bool is_cased(char32_t c) {
   return lower(c) != c || c == capital_i_with_dot || is_small_letter(c);
 }
 
-// Case_Ignorable, the Unicode Standard, section 3.13, as far as it stands within words of Greek: apostrophes, points,
-// accents.
+// The characters of Case_Ignorable (the Unicode Standard, section 3.13) that stand within Greek words: apostrophes,
+// points, accents.
 bool is_case_ignorable(char32_t c) {
   constexpr std::u32string_view marks = U"'.:^`\u00A8\u00AD\u00AF\u00B4\u00B7\u00B8\u2018\u2019\u2024\u2027";
   return marks.find(c) != marks.npos || (c >= 0x2B0 && c <= 0x36F) || (c >= 0x200B && c <= 0x200F);

@@ -31,7 +31,8 @@ bool is_space(char32_t code_point);
 /// The words between white space, as views into `text`; none of them is empty.
 std::vector<std::string_view> split_words(std::string_view text);
 
-/// Lower case after Unicode 14: the simple mappings, U+0130 to two code points, and a sigma that ends a word.
+/// Lower case as of Unicode 14: the simple mappings, except that U+0130 becomes two code points and a capital sigma at
+/// the end of a word the final sigma.
 std::string lowercase(std::string_view text);
 
 }  // namespace attune

@@ -24,7 +24,7 @@ std::string vocabulary_type(std::string_view text, const std::string& name);
 nlohmann::json parse_vocabulary(std::string_view text, std::string_view type,
                                 std::initializer_list<std::string_view> fields, const std::string& name);
 
-/// Throws FileError when the field is missing or something else.
+/// Returns the string of a field. Throws FileError when the field is missing or is no string.
 const std::string& string_field(const nlohmann::json& vocabulary, const char* field, const std::string& name);
 
 /// The strings of an array, each called a `what` in messages. Throws FileError.

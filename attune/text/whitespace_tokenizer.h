@@ -19,16 +19,17 @@ struct WhitespaceOptions {
   void validate() const;            // throws ConfigError
 };
 
-/// Tokens are the words between spaces, tabs and line ends. <pad> <unk> <s> </s> are ids 0 to 3; of these, text only
-/// becomes <unk>. Stored as {"type": "whitespace", "subword_marker": "@@", "pieces": ["<pad>", "<unk>", "<s>", "</s>",
-/// ...]}.
+/// Tokens are the words between spaces, tabs and line ends. <pad> <unk> <s> </s> are ids 0 to 3. A word that is not in
+/// the vocabulary becomes <unk>, and so do these four names. Stored as {"type": "whitespace", "subword_marker": "@@",
+/// "pieces": ["<pad>", "<unk>", "<s>", "</s>", ...]}.
 class WhitespaceTokenizer final : public Tokenizer {
  public:
-  /// `words` follow the specials. Throws DataError when one is empty, doubled, has white space or is not UTF-8.
+  /// The ids of `words` follow those of the special tokens. Throws DataError when one is empty, comes twice, has white
+  /// space or is not UTF-8, and when there are too many.
   explicit WhitespaceTokenizer(const std::vector<std::string>& words, std::string subword_marker = {});
 
-  /// The words of files, the most frequent first, equals in the order of their bytes. Throws DataError when there are
-  /// none.
+  /// Takes the words of files, the most frequent first and equally frequent ones in the order of their bytes. Throws
+  /// DataError when there are none.
   static WhitespaceTokenizer build(const std::vector<std::filesystem::path>& files,
                                    const WhitespaceOptions& options = {});
 
@@ -51,8 +52,9 @@ class WhitespaceTokenizer final : public Tokenizer {
   std::string subword_marker_;
 };
 
-/// The words of a text as decode() of these tokens would join them, also words that the vocabulary does not have: of a
-/// whitespace vocabulary with a subword marker, "ab@@ cd" gives "abcd". With any other tokenizer the text as it is.
+/// Joins the words of a text as decode() joins tokens, words outside the vocabulary included: with the subword marker
+/// "@@", "ab@@ cd" gives "abcd". Returns the text as it is unless the tokenizer is a whitespace vocabulary with a
+/// subword marker.
 std::string joined_text(const Tokenizer& tokenizer, const std::string& text);
 
 }  // namespace attune

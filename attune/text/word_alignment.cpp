@@ -39,8 +39,8 @@ std::pair<int32_t, int32_t> parse_pair(std::string_view text, std::string_view p
   return pair;
 }
 
-// The number of words in the text of the first tokens. Each token asks for the text up to it, and a tokenizer decodes
-// whole lists of tokens only: that of the last tokens is enough, so that the work is linear in the number of tokens.
+// Counts the words in the text of the first i tokens, for each i in turn. A tokenizer decodes only whole lists of
+// tokens, and to decode all of them for each i would take quadratic time. So only the last ones are decoded.
 class DecodedWords {
  public:
   DecodedWords(const Tokenizer& tokenizer, std::span<const int32_t> ids) : tokenizer_(tokenizer), ids_(ids) {}
@@ -70,7 +70,8 @@ class DecodedWords {
   std::string text_of(size_t i) const {
     return without_last_spaces(tokenizer_.decode(ids_.subspan(begin_, i + 1 - begin_)));
   }
-  // Forgets the tokens in front of a word that begins kKept or more tokens ago, and of a longer word all but the last.
+  // Forgets the tokens in front of the last word that began kKept or more tokens ago. If that word is longer than what
+  // is decoded, only its last tokens stay.
   void shorten(size_t i) {
     const auto after = std::upper_bound(word_starts_.begin(), word_starts_.end(), i - kKept);
     const size_t word = after == word_starts_.begin() ? 0 : *std::prev(after);

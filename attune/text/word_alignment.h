@@ -18,8 +18,9 @@ using WordAlignment = std::vector<std::pair<int32_t, int32_t>>;
 /// The number of words of a text: what stands between spaces, tabs and line ends.
 int64_t count_words(std::string_view text);
 
-/// For each token the index of its word in the decoded text; spaces separate words. A token of nothing but spaces
-/// belongs to the word after it. -1 for special tokens but unk, and in a text without words.
+/// Returns for each token the index of its word in the decoded text, where spaces separate words. A token of only
+/// spaces belongs to the word after it. Special tokens other than unk get -1, and so do all tokens of a text without
+/// words.
 std::vector<int32_t> words_of_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
 /// The pairs of words whose tokens are aligned: target token t with source token alignment[t]. A token aligned with the

@@ -73,7 +73,7 @@ void send(const BatchInputs& inputs, const Device& device) {
     indices->send(device);
 }
 
-// `guide` is the alignment of a guided head, or nothing. What was sent is forgotten with the loss that reads it.
+// `guide` is the alignment of a guided head, or nothing. The loss that reads what was sent drops it.
 template <class Model, class Batch, class... Guide>
 TrainingBatch make(const Model& model, Batch batch, int64_t tokens, Guide... guide) {
   struct Kept {

@@ -19,9 +19,8 @@ CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, cons
                         const GuidedAlignment& guided);
 /// The tokens of the texts, with their types where the model has several.
 PackedTokens packed_texts(const LabelledBatch& batch, const TransformerConfig& config);
-/// Cross entropy of the texts' labels; a text with the label -1 does not count. Of a regression, the squared errors of
-/// the texts' numbers: their mean or scaled sum is the loss, their sum stands in the place of the negative log
-/// likelihood, and nothing in that of `correct`.
+/// Cross entropy of the texts' labels; a text with the label -1 does not count. For a regression, `loss` is the mean or
+/// the scaled sum of the squared errors, `sum_negative_log_likelihood` is their sum, and `correct` is undefined.
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch, const CrossEntropyOptions& options);
 /// Cross entropy of the tokens that were hidden.
 CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options);

@@ -20,8 +20,8 @@ class BatchPrefetch {
   /// calls of an epoch follow each other without a gap.
   std::vector<TrainingBatch> next(int64_t first, int64_t step);
   /// Sends the first batch of the next update to the device, see TrainingBatch::send, unless the device is the host or
-  /// the epoch ends. Waits until that update is formed, as next() would: to be called when the device has all its work,
-  /// and the caller nothing to do but wait for it.
+  /// the epoch ends. Waits until those batches are formed, as next() would: to be called when the device has all its
+  /// work, and the caller has nothing to do but wait for it.
   void send_ahead(const Device& device, double r_drop) const;
 
  private:

@@ -92,7 +92,7 @@ Json validation_conditions(const RunConfig& config) {
     conditions["train.valid_sentences"] = train.valid_sentences;
   if (config.best_metric() == ValidationMetric::loss) conditions["train.label_smoothing"] = train.label_smoothing;
   if (architecture == Architecture::encoder_masked_lm) conditions["train.mask_probability"] = train.mask_probability;
-  // Beside a training text that was prepared, nothing else tells that they changed.
+  // Where the training text was prepared, nothing else tells that these changed.
   if (architecture == Architecture::encoder_classifier) {
     conditions["data.format"] = enum_name(config.data.format);
     conditions["data.label_field"] = config.data.label_field;

@@ -9,10 +9,11 @@
 
 namespace attune {
 
-/// Counts a validation at the step where the run stands. Returns whether its model is the best so far by `metric`; of
-/// equal ones, but for losses, the last is, which is no improvement. Where more is better, two kinds of validations do
-/// not count against the run: what is still 0, and what equals the best at a lower loss than all before it. Throws
-/// ConfigError when the report does not have the metric, NumericError when it is not finite.
+/// Counts a validation at the step where the run stands. Returns whether its model is the best so far by `metric`.
+/// Where more is better, a model that equals the best one takes its place, which is no improvement; and two kinds of
+/// validations without improvement do not count towards train.patience: those while the best value is 0, and those that
+/// equal the best at a lower loss than all before. Throws ConfigError when the report does not have the metric,
+/// NumericError when it is not finite.
 bool take_if_best(const ValidationReport& report, ValidationMetric metric, TrainingState& state);
 
 /// What the figures of a validation depend on beside the model: settings, and a digest of the text. Figures can be
@@ -26,8 +27,8 @@ struct ValidationConditions {
 
 /// For a run that resumes. Forgets the best model if `best` no longer holds one, or with adapters no longer has them in
 /// a folder of their own, if another metric decides now, or if the conditions of validations changed. Conditions that
-/// `before` lacks did not. The next validation gives the best model; the run validates the step where it stands.
-/// Returns a message for the user, "" if nothing was forgotten.
+/// `before` lacks count as unchanged. The next validation gives the best model; the run validates the step where it
+/// stands. Returns a message for the user, "" if nothing was forgotten.
 std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config,
                              const ValidationConditions& conditions, TrainingState& state);
 

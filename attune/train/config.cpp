@@ -16,7 +16,7 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kMany = int64_t{1} << 40;  // for counts whose only sense of a limit is that sums stay in range
+constexpr int64_t kMany = int64_t{1} << 40;  // limit of counts that need one only so that sums stay in range
 
 template <class Config>
 void validate_section(const char* section, const Config& config) {
@@ -33,7 +33,7 @@ void check_pairs(const char* source, const char* target, const DataConfig& data,
   if (sources != targets) fail<ConfigError>("{} names {} files but {} names {}", source, sources, target, targets);
 }
 
-// The weight's default says nothing: every file that a run writes has it.
+// The default weight is accepted without alignments: every file that a run writes has it.
 void check_alignments(const DataConfig& data, const TrainConfig& train) {
   if (!data.train_alignments.empty() && data.train_alignments.size() != data.train_source.size())
     fail<ConfigError>("data.train_alignments names {} files but data.train_source names {}",
@@ -43,7 +43,7 @@ void check_alignments(const DataConfig& data, const TrainConfig& train) {
     fail<ConfigError>("train.guided_alignment = {}: needs data.train_alignments, which guide the head", weight);
 }
 
-// What the alignments say of tokens is of the segmentation that they were read with.
+// Alignments link the tokens of one segmentation, which sampling would change.
 void check_sampling(const DataConfig& data, const TrainConfig& train) {
   if (train.subword_sampling > 0 && !data.train_alignments.empty())
     fail<ConfigError>("train.subword_sampling = {}: data.train_alignments are of tokens that stay as they are",
@@ -63,13 +63,13 @@ void check_tokenizers(const DataConfig& data) {
   check_range<int64_t>("data.vocab_size", data.vocab_size, 8, 1 << 24);
 }
 
-// A table of positions has no place for what is beyond its end.
+// A table of learned positions has no row for what is beyond its end.
 void check_length(const char* field, int64_t length, const TransformerConfig& model) {
   if (const int64_t longest = model.longest_sequence(); length > longest)
     fail<ConfigError>("{} = {}: model.positions are {} learned ones", field, length, longest);
 }
 
-// What stands in the place of a text and its tokenizer leaves none beside it.
+// data.prepared takes the place of the training text and its tokenizer: neither may be named beside it.
 void check_prepared(const DataConfig& data, const GenerationConfig& generation, bool pairs) {
   if (data.prepared.empty()) return;
   for (const auto& [field, files] : {std::pair{"data.train_source", &data.train_source},
@@ -182,7 +182,7 @@ void check_train(const TrainConfig& train) {
   check_range<int64_t>("train.threads", train.threads, 0, kMostThreads);
 }
 
-// Vocabulary sizes of 0 and missing labels come from tokenizers and text later; until then something stands for them.
+// Vocabulary sizes of 0 and missing labels come from tokenizers and text later; stand-ins are checked in their place.
 void check_model(const TransformerConfig& model, const DataConfig& data) {
   if (model.share_embeddings && data.tokenizer.empty() &&
       (!data.joint_vocab || data.source_tokenizer != data.target_tokenizer))
@@ -250,7 +250,7 @@ void check_validation(const TrainConfig& train, const TransformerConfig& model) 
   check_range<int64_t>("train.valid_stride", train.valid_stride, 0, longest);
 }
 
-// The name alone: whether this machine has the device is for those to ask who train on it.
+// Checks the name alone: check_usable_device() asks whether this machine has the device.
 void check_device(const std::string& name) {
   try {
     Device::of_name(name);
@@ -259,8 +259,8 @@ void check_device(const std::string& name) {
   }
 }
 
-// The weight of a token's only expert, divided by itself, does not depend on the router: no prediction would teach it.
-// A model that is trained further has a router, which stays as it is.
+// The normalised weight of a token's only expert is always 1 and does not depend on the router: no prediction would
+// teach the router. A model that is trained further has a router already, which stays as it is.
 void check_router(const RunConfig& config) {
   const auto* const experts = std::get_if<Experts>(&config.model.feed_forward);
   if (experts == nullptr || experts->experts_per_token > 1 || !experts->normalised_weights) return;

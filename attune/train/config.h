@@ -61,7 +61,7 @@ struct DataConfig {
   // encoder_decoder: files with one sentence a line.
   std::vector<std::string> train_source;  // line i of file k is translated by line i of train_target's file k
   std::vector<std::string> train_target;
-  std::vector<std::string> train_alignments;  // line i of file k: Pharaoh's word alignment of line i of train_source's
+  std::vector<std::string> train_alignments;  // line i of file k: the word alignment (0-0 1-2) of that pair
   std::vector<std::string> valid_source;
   std::vector<std::string> valid_target;
   // The other architectures: texts with labels for encoder_classifier, else text.
@@ -80,7 +80,7 @@ struct DataConfig {
   std::string source_tokenizer;  // encoder_decoder: or one file for each side
   std::string target_tokenizer;
   TokenizerKind tokenizer_type = TokenizerKind::unigram;  // of a tokenizer to be trained
-  // Likewise, at most: as many as the text yields; characters and bytes are as many as there are.
+  // The most tokens of such a tokenizer; a small text yields fewer. It does not limit characters and bytes.
   int64_t vocab_size = 8000;
   bool joint_vocab = true;                // encoder_decoder: one tokenizer, trained on both sides
   std::string subword_marker;             // ends a token that the next one continues ("@@"); whitespace only
@@ -106,7 +106,7 @@ struct TrainConfig {
   double word_dropout = 0;               // not encoder_masked_lm: share of tokens that are read as unknown in training
   double subword_sampling = 0;  // alpha of segmentations that are drawn anew, see text/subword_sampler.h; 0: off
   double layer_dropout = 0;     // probability that a layer is left out of a training step
-  double r_drop = 0;            // weight of what brings the predictions of two passes together; 0: one pass
+  double r_drop = 0;            // weight of the divergence of two passes with other dropout; 0: one pass
   uint64_t seed = 1;            // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
@@ -143,8 +143,9 @@ struct RunConfig {
 
   /// Throws ConfigError naming the field and the value. Does not ask for files to train on.
   void validate() const;
-  /// The same, and throws ConfigError when no files for training are named, or when the model is none that training can
-  /// teach. Does not ask whether train.device can be used here, see check_usable_device().
+  /// The same, and throws ConfigError when no files for training are named, when train.patience is set without a
+  /// validation, or when the model cannot be trained. Does not ask whether train.device can be used here, see
+  /// check_usable_device().
   void validate_for_training() const;
 
   bool has_validation() const;

@@ -152,7 +152,7 @@ void DataParallel::add_squares(const Tensor& sum) const {
   }
 }
 
-// Each rank says its numbers and, a bit each, of which parameters it has a gradient.
+// Each rank sends its numbers and one bit for each parameter: whether it has a gradient.
 UpdateTotals DataParallel::agree(const UpdateTotals& mine) {
   constexpr size_t kNumbers = 6;
   const size_t width = kNumbers + (places_.size() + 63) / 64;
@@ -193,7 +193,7 @@ std::vector<int64_t> DataParallel::sum(const std::vector<int64_t>& mine) const {
   return sums;
 }
 
-// The buckets serve once more: the gradients in them have been used.
+// Sends the parameters in the buckets: the gradients in them have been used.
 void DataParallel::share_parameters() {
   if (!shard_) return;
   for (const Place& place : places_) {

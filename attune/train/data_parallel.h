@@ -24,7 +24,7 @@ struct DataParallelOptions {
 /// What one update cost on this rank.
 struct CommunicationCost {
   int64_t bytes_sent = 0;
-  double seconds = 0;  // gradients, and parameters where the optimizer is sharded, were on their way
+  double seconds = 0;  // in which gradients, and with a sharded optimizer parameters, were on their way
   double exposed = 0;  // of these, seconds in which this rank did nothing but wait
 };
 
@@ -32,7 +32,7 @@ struct CommunicationCost {
 struct UpdateTotals {
   double loss = 0, nll = 0, guided_loss = 0, r_drop_loss = 0;  // see UpdateResult
   int64_t failures = 0;                                        // ranks with a loss that is not finite
-  int64_t first_failure = -1;
+  int64_t first_failure = -1;                                  // the first of these ranks; -1: none
   double squares = 0;  // of this rank's part of each bucket; the parts of all ranks are the whole gradient
 };
 
@@ -46,7 +46,7 @@ struct UpdateTotals {
 class DataParallel {
  public:
   /// The parameters must require gradients and be on one device; communicator and parameters must outlive this. Without
-  /// an `exchange` there is the one of make_tensor_exchange() for that device and the algorithm of the options.
+  /// an `exchange`, make_tensor_exchange() makes one for that device and the algorithm of the options.
   DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters,
                const DataParallelOptions& options = {}, std::unique_ptr<TensorExchange> exchange = nullptr);
 
@@ -62,8 +62,8 @@ class DataParallel {
   /// Makes every gradient the sum over all ranks; a sharded one is valid only in the ranges of owned(). A rank without
   /// a gradient adds zeros. `meanwhile` is called when all sums are started, before this rank waits for them.
   void reduce(const std::function<void()>& meanwhile = {});
-  /// After reduce(): sum [1], float64 on the parameters' device, += the squares of this rank's part of each bucket; the
-  /// parts of all ranks are the whole gradient.
+  /// After reduce(): adds the squares of this rank's part of each bucket to sum [1], float64 on the parameters' device.
+  /// The parts of all ranks together are the whole gradient.
   void add_squares(const Tensor& sum) const;
   /// Returns the totals of all ranks, the same on each. Clears the gradients of parameters for which no rank has one.
   UpdateTotals agree(const UpdateTotals& mine);
@@ -104,11 +104,11 @@ class DataParallel {
   Communicator& communicator_;
   std::vector<NamedParameter> parameters_;
   bool shard_;
-  std::vector<Place> places_;  // in the order in which they travel
+  std::vector<Place> places_;  // in the order in which gradients are sent
   std::vector<Bucket> buckets_;
-  std::unique_ptr<TensorExchange> exchange_;  // goes before the buckets: it may still be at work on them
+  std::unique_ptr<TensorExchange> exchange_;  // is destroyed before the buckets: it may still be at work on them
   std::unordered_map<const GradientNode*, size_t> place_of_;
-  size_t next_ = 0;  // bucket to be started
+  size_t next_ = 0;  // the bucket to be started next
   CommunicationCost cost_;
   int64_t bytes_before_ = 0;
 };

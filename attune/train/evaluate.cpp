@@ -28,11 +28,11 @@ class SharedBatches {
         interrupt_(options.interrupt),
         loss_{.label_smoothing = options.label_smoothing, .scale = 1} {}
 
-  /// For sums rather than means of batches.
+  /// With these, the loss of a batch is a sum and not a mean.
   const CrossEntropyOptions& options() const { return loss_; }
 
-  /// The mean over all batches. measure(i) returns the cross entropy of batch i, or nothing; it is called for the
-  /// batches of this rank. Throws Interrupted when any rank was.
+  /// Returns the mean over all batches. measure(i) returns the cross entropy of batch i, or nothing; it is called for
+  /// the batches of this rank. Throws Interrupted when any rank was interrupted.
   template <class Measure>
   CorpusLoss mean(size_t batches, Measure&& measure) {
     std::vector<double> sums(kNumbers * batches + 1);  // 0 where another rank has the number: x + 0 is x
@@ -46,7 +46,7 @@ class SharedBatches {
     return mean_of(sums);
   }
 
-  /// Of numbers that one rank has and the others have as 0, gives every rank all.
+  /// Gives every rank all numbers. Each number is known to one rank, and is 0 on the others.
   template <class T>
   void gather(std::vector<T>& numbers) {
     ranks_.all_reduce(std::span(numbers));
@@ -136,8 +136,8 @@ CorpusLoss loss_of_numbers(std::span<const LabelledExample> examples, std::span<
   return loss;
 }
 
-// What measure() finds of a batch. Where examples have places, throws NumericError naming the first one whose own loss
-// is not finite. number_of() gives the number of the example that a part of the batch is from.
+// Returns measure(batch). With options.place, throws NumericError naming the first example whose own loss is not
+// finite. number_of(part) is the number of the example that a part of the batch is from.
 template <class Part, class Measure, class NumberOf>
 CrossEntropy measured(std::span<const Part> batch, const EvaluateOptions& options, const Measure& measure,
                       const NumberOf& number_of) {

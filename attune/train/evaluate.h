@@ -28,9 +28,9 @@ struct EvaluateOptions {
   /// The ranks that share the batches. Each calls evaluate() with the same arguments and gets the result of one
   /// process, bit for bit. Null: this process evaluates all batches.
   Communicator* ranks = nullptr;
-  /// Says where an example or a document is from, counted from 0. With this function, evaluate() of anything but masked
-  /// tokens throws NumericError naming the first one for which the model's numbers are not finite; not for several
-  /// ranks. Without it, the result is then not finite either.
+  /// Returns where an example or a document comes from, for messages; they are counted from 0. With this function,
+  /// evaluate() throws NumericError naming the first one for which the model's numbers are not finite, except for
+  /// masked tokens. Not for several ranks. Without it, the result is then not finite either.
   std::function<std::string(size_t example)> place = {};
 };
 

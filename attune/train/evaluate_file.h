@@ -17,7 +17,8 @@ struct FileEvaluation {
   TextUnit text_unit = TextUnit::stream;
   int64_t documents = 0, bytes = 0, context = 0, stride = 0;
 
-  /// Of the text as it is in the file, of prompts and answers the answers alone: comparable between vocabularies.
+  /// For each byte of the text as it is in the file, or of its answers alone where it has prompts and answers. Models
+  /// with different vocabularies can be compared by it.
   double bits_per_byte() const;
 };
 

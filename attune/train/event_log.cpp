@@ -137,7 +137,7 @@ struct Resumption {
   }
 };
 
-/// Of a file of such lines: removes an incomplete last one and those that the run will write again.
+/// Removes from a file of such lines an incomplete last one, and those that the run will write again.
 void trim_lines(const std::filesystem::path& path, const Resumption& resumption) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return;

@@ -25,7 +25,7 @@
 namespace attune {
 namespace {
 
-// Of [model]: what decides how a model is trained, and not what it computes.
+// Fields of [model] that decide how a model is trained, or that a new head decides.
 constexpr std::array<std::string_view, 10> kFree = {"dropout",
                                                     "attention_dropout",
                                                     "activation_dropout",
@@ -67,8 +67,8 @@ bool is_same(const std::string& key, Json a, Json b) {
   return a == b;
 }
 
-// The model of a folder, for training. In int8, what only products and lookups read is there as panels alone, made of
-// one matrix after the other.
+// Loads the model of a folder for training. In int8, matrices that only products and lookups read are kept as panels
+// alone, which are made of one matrix after the other.
 std::unique_ptr<Module> load(const OpenedFolder& folder, BasePrecision precision) {
   const bool quantised = precision == BasePrecision::int8;
   if (folder.hub() != nullptr)
@@ -109,7 +109,7 @@ TransformerConfig InitialModel::config_for(Architecture wanted) const {
   if (!is_encoder(own.architecture) || !is_encoder(wanted))
     fail<ConfigError>("model.architecture = \"{}\": train.initialize_from = \"{}\" is an \"{}\"", enum_name(wanted),
                       name_, enum_name(own.architecture));
-  // The fields that both have, but for those of heads; a new head has its defaults.
+  // Takes the fields that both have, except those of heads: a new head has its defaults.
   TransformerConfig config = default_config(wanted).model, of_own = own;
   const Json stored = write_fields(of_own), known = write_fields(config);
   Json common = Json::object();

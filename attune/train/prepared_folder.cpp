@@ -41,7 +41,7 @@ constexpr uint64_t kMaxIndexBytes = uint64_t{16} << 20;  // 80,000 shards
 constexpr int64_t kLargestCount = int64_t{1} << 56;      // sums of a million stay in range
 constexpr int64_t kMaxVocab = int64_t{1} << 24;
 
-// The index beside its lists, which are read element by element.
+// The index without its lists, which are read element by element.
 struct Head {
   std::string format;
   int64_t version = -1;
@@ -254,7 +254,7 @@ PreparedWriter::PreparedWriter(fs::path folder, int64_t shard_tokens)
 
 void PreparedWriter::begin(PreparedIndex index) {
   index_ = std::move(index);
-  // Growing would need the old and the new at once. What is not written to is not there.
+  // Growing would need the old and the new memory at once. Reserved memory that nobody writes to takes no space.
   examples_.sequences.ids.reserve(static_cast<size_t>(std::min(shard_tokens_, int64_t{1} << 26) + (1 << 16)));
   const TokenizerFiles files = find_tokenizers(temporary());
   for (const fs::path& file : {files.source, files.target})

@@ -52,8 +52,8 @@ struct PreparedShard {
 struct PreparedIndex {
   PreparedKind kind = PreparedKind::documents;
   int64_t source_vocab = -1, target_vocab = -1;          // the same where there is one side
-  Json options = Json::object();                         // of [data], that shaped the examples: {"text_unit": "line"}
-  std::vector<std::string> labels = {};                  // of labelled; of numbers, their name
+  Json options = Json::object();                         // fields of [data] that shaped the examples
+  std::vector<std::string> labels = {};                  // of labelled texts; for numbers, one name
   int64_t texts = -1;                                    // number of texts, before documents were cut into sequences
   int64_t skipped_long = 0, skipped_empty = 0, cut = 0;  // see CorpusReport
   std::vector<PreparedTokenizer> tokenizers = {};        // one, or the source's and the target's
@@ -101,7 +101,7 @@ class PreparedWriter {
   void append(std::span<const int32_t> ids);
   void end_sequence();
   void end_example();
-  void end_example(int32_t label, float value);  // of which the index's kind says what is written
+  void end_example(int32_t label, float value);  // the index's kind says which one is written
   /// Adds ids of a stream, in which a shard may end anywhere: what follows is another document.
   void append_stream(std::span<const int32_t> ids);
 

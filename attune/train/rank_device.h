@@ -7,9 +7,9 @@
 
 namespace attune {
 
-/// The device on which this rank trains where train.device is `name`. "cuda": the first GPU of a run with one rank; of
-/// several ranks, each takes the GPU of its number among the ranks of its machine (dist/launch.h), modulo the GPUs that
-/// it sees. Other names mean the same on every rank. All ranks call it. Throws ConfigError for another name;
+/// The device on which this rank trains where train.device is `name`. "cuda" is the first GPU where there is one rank;
+/// of several, each takes the GPU with the number local_rank() (dist/launch.h), modulo the number of GPUs that it sees.
+/// Other names mean the same on every rank. All ranks call it. Throws ConfigError for another name;
 /// DeviceError if the device cannot be used; CommunicationError.
 Device device_of_rank(const std::string& name, Communicator& communicator);
 

@@ -99,7 +99,8 @@ std::vector<fs::path> missing_folders(fs::path folder) {
   return folders;
 }
 
-// The folder, which is empty or a run, hidden files aside. A lock alone is what a killed start left.
+// Returns the folder; makes it where there is none. Throws ConfigError unless it is a run or empty. Hidden files, the
+// lock and what a killed start has left do not count.
 const fs::path& checked(const fs::path& folder) {
   if (has_any_checkpoint(folder) || read_written(folder)) return folder;
   std::error_code error;
@@ -182,7 +183,8 @@ bool RunFolder::has_been_changed(const std::string& name) const {
          std::ranges::find(digests, sha256_of_file(folder_ / name)) == digests.end();
 }
 
-// Of an earlier version: what a run writes is taken for its own, but not a configuration, which people write too.
+// For a run of an earlier version, which has no run.json: files with the names that a run writes are taken for its own,
+// except config.toml, which people write too.
 void RunFolder::adopt() {
   const std::vector<std::string> tokenizers = all_tokenizer_files();
   for (const std::string& name : names_of_a_run()) {

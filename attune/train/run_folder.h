@@ -14,16 +14,17 @@ namespace attune {
 /// The files that a run has written in its folder, by name.
 inline constexpr const char* kRunFile = "run.json";
 
-/// The folder of a run, kept for one process at a time. Nothing in it is replaced or removed that no run has written:
-/// run.json lists what this run has written, with the digests of the files that are written once.
+/// The folder of a run, locked for one process at a time. Only what the run itself has written there is replaced or
+/// removed: run.json lists it, with the digests of the files that are written once.
 ///
 /// A folder is that of a run when it has a run.json, or a checkpoint: runs of earlier versions have no run.json.
 class RunFolder {
  public:
   /// Makes the folder, locks it (see FolderLock) and removes what killed processes left there. Removes the folder again
-  /// where it cannot be locked. Throws ConfigError when it has something in it and is no run, and when a run has not
-  /// come to a checkpoint and has files in it that it did not write, or that were changed. Throws FileError when
-  /// another process has the folder, or when run.json cannot be read.
+  /// where it cannot be locked. Throws ConfigError when the folder has other files in it and is no run, and when a file
+  /// with a name that runs write is not this run's or, before its first checkpoint, was changed; a run with a
+  /// checkpoint keeps its tokenizers. Throws FileError when another process has the folder, or when run.json cannot be
+  /// read.
   explicit RunFolder(const std::filesystem::path& folder);
   /// Removes the lock and the folder when they were made for a start that has written nothing.
   ~RunFolder();
@@ -35,8 +36,8 @@ class RunFolder {
   /// Throws FileError when somebody has removed, renamed or replaced the folder: writing would make a new one, or go to
   /// another, which no run could resume.
   void check_is_there() const;
-  /// Has the run own the file or folder of this name, which it is about to write. Throws ConfigError when there is one
-  /// that it does not own, and as check_is_there().
+  /// Lists the file or folder of this name, which is about to be written, as the run's own. Throws ConfigError when
+  /// there is one that the run does not own, and as check_is_there().
   void own(const std::string& name);
   /// For a run that begins: removes the log and the best model of one that was killed there before its first
   /// checkpoint. Throws FileError.
@@ -64,7 +65,7 @@ class RunFolder {
   std::vector<std::filesystem::path> made_;  // the folder and those above it, the innermost first
   FolderLock lock_;
   bool has_checkpoint_ = false;
-  bool writes_ = false;  // from the first file that is to be written
+  bool writes_ = false;  // true from the first file that is to be written
   std::map<std::string, Digests> files_;
 };
 

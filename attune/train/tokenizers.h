@@ -13,7 +13,7 @@
 namespace attune {
 
 /// Returns the tokenizers of the files that config.data names, else those of train.initialize_from, else new ones
-/// learnt from the training text; the same text and seed give the same vocabulary. Throw ConfigError, DataError and
+/// learnt from the training text; the same text and seed give the same vocabulary. Throws ConfigError, DataError and
 /// FileError.
 TokenizerPair make_tokenizers(const RunConfig& config);
 /// The tokenizer of an architecture with one vocabulary. A new one is learnt from data.train_files; with
@@ -22,10 +22,10 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const s
 /// Returns the tokenizer of data.tokenizer or of train.initialize_from, or null where one is to be learnt.
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config);
 
-/// A note for the user where a subword tokenizer that was learnt from the training text has fewer tokens than
-/// data.vocab_size, because the text does not yield more; or where the tokenizer is that of train.initialize_from, and
-/// the configuration has other than the defaults for one that is to be learnt. "": none. `target`: the same as `source`
-/// where there is one.
+/// Returns a note for the user, or "". There is one where a subword tokenizer that was learnt from the training text
+/// has fewer tokens than data.vocab_size, because the text yields no more; and where the tokenizer is that of
+/// train.initialize_from, but the configuration says how to learn one. `source` and `target` are the sizes of the
+/// vocabularies, the same number where there is one.
 std::string vocabulary_note(const RunConfig& config, int64_t source, int64_t target);
 
 /// The name of the temporary folder of a LearningText, with digits added.

@@ -70,8 +70,8 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  /// Once `stop_requested` is true, the step at work is finished, a checkpoint is written and run() returns; a
-  /// validation that is at work is made again when the run is resumed. Both references must outlive this. Throws
+  /// Once `stop_requested` is true, the current step is finished, a checkpoint is written and run() returns; a
+  /// validation that was interrupted is made again when the run is resumed. Both references must outlive this. Throws
   /// ConfigError, and DeviceError when train.device cannot be used here.
   ///
   /// With several ranks, each makes a Trainer with the same configuration and folder, which all must see. With

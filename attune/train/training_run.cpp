@@ -32,7 +32,7 @@ std::vector<std::pair<std::string, double>> with_cost(std::vector<std::pair<std:
   return scalars;
 }
 
-// Of the model that is the mean of so many checkpoints.
+// The scalars of the model that is the mean of so many checkpoints.
 std::vector<std::pair<std::string, double>> averaged_scalars(const ValidationReport& report, int64_t checkpoints) {
   std::vector<std::pair<std::string, double>> scalars = validation_scalars(report);
   for (auto& [name, value] : scalars) name.insert(0, kAveragedPrefix);
@@ -47,7 +47,7 @@ bool guided_outside_of_checkpoints(const RunConfig& config) {
 
 }  // namespace
 
-// Clocks and signals are each rank's own: here all come to go by the same.
+// Each rank has its own clock and gets its own signals: here all agree on the time, and on whether to stop.
 bool TrainingRun::stop_agreed() {
   struct Said {
     double seconds;
@@ -58,14 +58,14 @@ bool TrainingRun::stop_agreed() {
   return std::ranges::any_of(all, [](const Said& said) { return said.stop != 0; });
 }
 
-// What the first rank has decided alone.
+// Gives the other ranks what the first one has decided alone.
 void TrainingRun::share_state() {
   if (!ranks_) return;
   const std::string text = communicator_.broadcast(write_fields(state_).dump());
   read_fields(Json::parse(text), state_, "the first rank's state");
 }
 
-// The model as it is to be used, with its moving averages, and back again.
+// Puts the moving averages in the place of the parameters, as the model is to be used; a second call swaps them back.
 void TrainingRun::swap_averages() {
   adam_->swap_averages();
   if (ranks_ && config_.train.moving_average > 0) ranks_->share_parameters();
@@ -251,14 +251,15 @@ void TrainingRun::load_best() {
   read_adapter(best / kAdapterFolder, initial_->folder(), task_->model());
 }
 
-// Renames damaged checkpoints: they would be taken for good ones by their names.
+// Renames a damaged checkpoint: by its name it would be taken for a good one.
 void TrainingRun::set_aside(int64_t step, const std::string& damage) {
   const fs::path aside = checkpoints_.set_aside(step);
   observer_.on_message(fmt::format("{}; it is set aside as {}", damage, aside.filename().string()));
 }
 
-// Of the first rank: the last ones that are intact, as many as there are. Those where the run was only stopped are not
-// of them: a run that never stopped has none. Says where there are fewer than was asked for.
+// On the first rank the last train.average_checkpoints that are intact, or as many as there are; elsewhere none. Those
+// that were written only because the run was stopped do not count: a run that never stopped has none. Tells the user
+// where there are fewer than asked for.
 std::vector<fs::path> TrainingRun::checkpoints_to_average() {
   const int64_t most = config_.train.average_checkpoints;
   std::vector<fs::path> files;

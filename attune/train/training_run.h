@@ -94,10 +94,10 @@ class TrainingRun {
   CheckpointFolder checkpoints_;
 
   std::optional<InitialModel> initial_;
-  std::string base_sha256_;             // of it, with adapters
+  std::string base_sha256_;             // of the initial model, with adapters
   std::vector<std::string> new_names_;  // of parameters that the initial model does not have
   std::unique_ptr<TrainingTask> task_;
-  std::optional<BatchPrefetch> batches_;  // goes away before the task that it reads
+  std::optional<BatchPrefetch> batches_;  // is destroyed before the task that it reads
   std::optional<Adam> adam_;
   std::optional<DataParallel> ranks_;  // where there are several
   std::optional<EventLog> log_;
@@ -105,7 +105,7 @@ class TrainingRun {
   Json validation_conditions_ = Json::object();
   int64_t saved_step_ = -1;  // of the last checkpoint that was written or read
   int64_t saved_validation_ = -1;
-  int64_t forgotten_at_ = -1;  // the step that was resumed, where the best model so far was forgotten: validated anew
+  int64_t forgotten_at_ = -1;  // the step of a resumed run that forgot its best model; it is validated again
 };
 
 }  // namespace attune

@@ -75,8 +75,8 @@ void TrainingRun::restore(int64_t step) {
   forget_lost_best(restored.validation);
 }
 
-// The first rank looks, and tells the others. What was forgotten is in the checkpoint: it is written again, also where
-// the step that is validated now was the last one that had been.
+// The first rank looks, and tells the others. The checkpoint still names the best model that was forgotten, so that it
+// has to be written again after the next validation, even where it says that this step was validated.
 void TrainingRun::forget_lost_best(const Json& validation_before) {
   constexpr int64_t kNoStep = -2;  // -1 is the state before any validation
   const int64_t best_before = state_.best_step;

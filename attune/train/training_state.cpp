@@ -58,7 +58,7 @@ Json tokenizer_fields(const DataConfig& data) {
   return fields;
 }
 
-// What may change between two parts of one run, but is then another run from there on.
+// What may change between two parts of one run. The user is told, since the run then goes on in another way.
 Json settings(const RunConfig& config) {
   Json fields = Json::object();
   const auto add = [&](const std::string& section, const Json& values) {
@@ -66,7 +66,7 @@ Json settings(const RunConfig& config) {
   };
   add("optimizer", write_fields(config.optimizer));
   add("schedule", write_fields(config.schedule));
-  if (config.schedule.ends()) {  // they are a part of its formula
+  if (config.schedule.ends()) {  // the formula has the number of steps
     fields["train.steps"] = config.train.steps;
     fields["train.epochs"] = config.train.epochs;
   }
@@ -162,7 +162,7 @@ std::string describe(const CorpusSize& size, Architecture architecture) {
   return fmt::format("{} with {} and {} tokens", examples, size.tokens, size.target_tokens);
 }
 
-// Of text that is read, and of prepared text: digests of files are others than those of the same text in memory.
+// The keys of the digest of a text that is read, and of prepared text: those of shards differ for the same text.
 constexpr std::array<const char*, 2> kCorpusDigests = {"sha256", "sha256_of_shards"};
 
 const char* digest_name(const RunConfig& config) {
@@ -190,7 +190,7 @@ void check_corpus(Json stored, const TrainingParts& parts, const std::string& wh
                       parts.config.data.train_alignments.empty() ? "" : ", or its alignments,", where);
 }
 
-// Of the sections that make_checkpoint() writes; a misspelt one would count as missing.
+// Throws FileError for a section that make_checkpoint() does not write: a misspelt one would count as missing.
 void refuse_unknown_sections(const Json& stored, const std::string& where) {
   for (const auto& [name, section] : stored.items())
     if (std::ranges::find(kSections, name) == kSections.end())
@@ -204,7 +204,7 @@ double least_value(ValidationMetric metric) {
   return metric == ValidationMetric::pearson || metric == ValidationMetric::spearman ? -1 : 0;
 }
 
-// What no run can come to; a file may say anything.
+// Throws FileError for numbers that no run can reach: a file may say anything.
 void check(const TrainingState& state, const std::string& where) {
   const auto whole = [&](const char* name, int64_t value, int64_t least, int64_t most) {
     if (value < least || value > most)
@@ -249,12 +249,12 @@ void check(const TrainingState& state, const std::string& where) {
   seconds("window.exposed_seconds", window.exposed_seconds);
 }
 
-// With adapters only what is trained: all else is the initial model's.
+// The parameters in a checkpoint. With adapters only those that are trained: the others are the initial model's.
 std::vector<NamedParameter> stored_parameters(const TrainingParts& parts) {
   return parts.config.lora.on() ? trained_parameters(parts.model) : named_parameters(parts.model);
 }
 
-// Of a tensor in the file, what `state` keeps of the parameter.
+// Fills `target` with the part of a tensor in the file that `state` keeps of the parameter.
 void load_part(const SafetensorsReader& reader, const std::string& name, const AdamState& state, const Tensor& target,
                const Tensor& parameter) {
   if (state.range.size() == parameter.numel()) return reader.load_into(name, target);

@@ -16,8 +16,8 @@ namespace attune {
 /// Everything except tensors that a run needs to continue as if it had never stopped.
 struct TrainingState {
   int64_t step = 0;    // updates so far
-  int64_t epoch = 0;   // that are complete
-  int64_t batch = 0;   // of the current epoch that are done
+  int64_t epoch = 0;   // epochs that are complete
+  int64_t batch = 0;   // batches of the current epoch that are done
   double seconds = 0;  // of training, without validation and checkpoints
   int64_t tokens = 0;  // that the model has worked on; of the target, where there are two sides
   LogWindow window;
@@ -26,8 +26,8 @@ struct TrainingState {
   int64_t best_step = -1;           // -1: none
   double best_value = 0;            // of best_metric
   ValidationMetric best_metric = ValidationMetric::bleu;
-  // Of the validations so far. A finite number also before the first, since JSON has no infinity; checkpoints of
-  // earlier versions lack it and leave it so.
+  // The least loss of the validations so far. A finite number also before the first one, since JSON has no infinity.
+  // Checkpoints of earlier versions lack it: a run that goes on from one begins with this number again.
   double least_loss = std::numeric_limits<double>::max();
 };
 
@@ -51,14 +51,14 @@ struct RestoredRun {
 };
 
 /// Fills model and optimizer. Throws ConfigError naming the field when something changed that must not change within
-/// one run: [model], the tokenizers, the training text, train.seed, train.batch_tokens, whether there is a moving
-/// average. [optimizer], [schedule] and everything else may change; `changes` names what did. The number of ranks may
-/// change too: a rank that keeps a part of a state takes that part. Throws FileError when the checkpoint lacks
-/// something.
+/// one run: [model], [lora] and the model that adapters belong to, the tokenizers, the training text, train.freeze,
+/// train.seed, train.batch_tokens, whether there is a moving average. [optimizer], [schedule] and everything else may
+/// change; `changes` names what did. The number of ranks may change too: a rank that keeps a part of a state takes that
+/// part. Throws FileError when the checkpoint lacks something.
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
 
-/// The train.precision of the run until this checkpoint; `automatic` where the file does not say it, as of version
-/// 0.1.0. Throws FileError.
+/// The train.precision of the run until this checkpoint; `automatic` where the file does not say it, as files of
+/// version 0.1.0 do not. Throws FileError, and ConfigError for a value that is no precision.
 PrecisionChoice precision_of_checkpoint(const std::filesystem::path& file);
 
 template <class FieldVisitor>

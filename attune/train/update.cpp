@@ -167,8 +167,8 @@ Outcome read_numbers(const Tensor& numbers, const BatchLosses& batches, double l
   return outcome;
 }
 
-// Throws NumericError where a loss or the norm is not finite: on every rank the same, of losses that of the first rank
-// that has one. "step 3, epoch 1, batch 7: the loss is nan; parameter ...".
+// Throws NumericError where a loss or the norm is not finite, with the same message on every rank; for losses, that of
+// the first rank that has such a loss: "step 3, epoch 1, batch 7: the loss is nan; parameter ...".
 void check_finite(Module& model, const Adam& adam, const UpdateInput& input, const UpdateTotals& totals,
                   const std::optional<std::string>& failure) {
   Communicator* const communicator = input.ranks != nullptr ? &input.ranks->communicator() : nullptr;
@@ -197,7 +197,7 @@ void balance(const ExpertBalance& experts, const UpdateInput& input, UpdateResul
 
 UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
   UpdateResult result;
-  if (input.ranks != nullptr) input.ranks->take_cost();  // of what came before, as a validation
+  if (input.ranks != nullptr) input.ranks->take_cost();  // drops that of what came before, such as a validation
   for (const TrainingBatch& batch : input.batches) {
     result.labels += batch.labels;
     result.tokens += batch.tokens;

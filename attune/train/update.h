@@ -17,8 +17,8 @@ class DataParallel;  // attune/train/data_parallel.h
 struct TrainingBatch {
   int64_t labels = 0;  // predictions that the loss is a mean over, at least 1; of the whole batch
   int64_t tokens = 0;  // that the model works on, of the target where there are two sides; of the whole batch
-  /// Of the part; none: the part is empty. The loss is one of those in ops/, or their sum: update() gives backward() a
-  /// cotangent on the CPU, and these losses read it there.
+  /// Computes the loss of the part; empty where the part is. The loss has to be one of those in ops/, or a sum of them:
+  /// update() gives backward() a cotangent on the CPU, and these losses read it there.
   std::function<CrossEntropy(const CrossEntropyOptions&)> loss;
   /// Starts the copies of what the next loss() reads to the model's device, see Indices::send(); with r_drop, of what
   /// it reads for both passes. It need not be called: loss() copies what was not sent. Empty: there is nothing to send.
@@ -34,14 +34,14 @@ struct UpdateInput {
   ProductPrecision precision = ProductPrecision::float32;  // of the matrix products, forward and backward
   double label_smoothing = 0;
   double r_drop = 0;           // see CrossEntropyOptions; above 0, each batch passes through the model twice
-  uint64_t seed = 1;           // of dropout, with ...
-  uint64_t first_forward = 0;  // ... the number of the first forward pass, unique among the ranks, and in the run while
-                               // train.accumulate is the same
+  uint64_t seed = 1;           // of dropout
+  uint64_t first_forward = 0;  // number of the first forward pass, by which dropout differs from pass to pass: unique
+                               // among the ranks, and in the run while train.accumulate is the same
   Device device = {};          // of the model: each batch is sent there while it works on the one before
-  /// Called once, when the device has all its work, or with `ranks` all sums of gradients are started, and the host is
-  /// about to wait for them. It may wait for something else itself.
+  /// Called once, before the host waits: when the device has all its work or, with `ranks`, when all sums of gradients
+  /// are started. It may wait for something else itself.
   std::function<void()> meanwhile = {};
-  DataParallel* ranks = nullptr;  // that work on the same batches
+  DataParallel* ranks = nullptr;  // those that work on the same batches; null: this process alone
   /// Whether gradients are sent while backward goes on. Needs that no parameter is used both within and outside of a
   /// layer that computes its activations again: the pass outside does not see the uses within.
   bool overlap = true;
@@ -65,7 +65,7 @@ struct UpdateResult {
 /// Adam's step on the loss per label of all batches together: however a set of examples is cut into batches, the
 /// gradient is the same except for rounding. Gradients are cleared afterwards. The balance loss of mixtures of experts
 /// is formed within each batch and rank, and counts by their share of the labels; UpdateResult does not have it.
-/// Their choice biases are moved after the step.
+/// The choice biases of the experts are moved after the step.
 ///
 /// With `ranks`, every rank calls this with its parts of the same batches, and the update is that of the whole batches
 /// except for rounding. The order of all sums depends on the number of ranks alone.

@@ -26,8 +26,8 @@ struct ValidationReport {
                                     // subwords are joined too
   std::optional<ClassificationScores> classification = {};  // of a classifier's labels
   std::optional<RegressionScores> regression = {};          // of a regression's numbers
-  std::optional<double> bits_per_character = {};            // of a language model with single characters for tokens
-  std::optional<double> bits_per_byte = {};                 // or with bytes
+  std::optional<double> bits_per_character = {};            // of a language model whose tokens are characters
+  std::optional<double> bits_per_byte = {};                 // of one whose tokens are bytes
 
   struct Sample {
     std::string source, reference, translation;
@@ -39,8 +39,8 @@ struct ValidationReport {
 double value_of(const ValidationReport& report, ValidationMetric metric);
 bool more_is_better(ValidationMetric metric);
 
-/// In metrics.jsonl, of a model that is the mean of checkpoints: their number, and what its figures have in front of
-/// the names of a validation ("averaged_valid_loss").
+/// Names in metrics.jsonl for a model that is the mean of checkpoints: the key of their number, and the prefix of its
+/// figures ("averaged_valid_loss").
 inline constexpr const char* kAveragedCheckpoints = "averaged_checkpoints";
 inline constexpr std::string_view kAveragedPrefix = "averaged_";
 

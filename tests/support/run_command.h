@@ -42,7 +42,7 @@ class RunningCommand {
   bool running() const;
   /// Reads nothing meanwhile. False: the program was still running when the time had run out.
   bool ends_within(std::chrono::seconds time) const;
-  /// To the end of the program, or of its time.
+  /// Waits for the end of the program; kills it when its time is over.
   CommandResult wait();
 
  private:

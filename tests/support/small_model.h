@@ -20,8 +20,8 @@ TransformerConfig small_model_config();
 /// are cut off after 12 tokens.
 void write_small_model(const std::filesystem::path& folder, uint64_t seed = 1);
 
-/// A language model of characters with rotary positions and a context of 48. A text has 40 tokens, it
-/// never ends with eos.
+/// A language model of characters with rotary positions and a context of 48. A generated text has 40 tokens, since eos
+/// never comes.
 void write_small_language_model(const std::filesystem::path& folder, TextUnit text_unit = TextUnit::stream,
                                 uint64_t seed = 1);
 

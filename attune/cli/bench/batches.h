@@ -46,7 +46,8 @@ struct TrainingWork {
   std::vector<int64_t> source_tokens;  // of each batch; encoder_decoder
 };
 
-/// Returns a model of the configuration with random weights, and batches for it. Throws as make_pairs().
+/// Returns a model of the configuration with random weights, and batches for it. Sets train.precision to what "auto"
+/// means on the device, and prints a note where that is slow. Throws as make_pairs().
 ///   decoder_lm          windows of context_length tokens
 ///   encoder_classifier  texts of source_length tokens, bos and eos included, with a label each
 ///   encoder_masked_lm   the same texts, masked

@@ -92,7 +92,7 @@ void print(const Options& o, const Json& result) {
   }
 }
 
-// What was measured of one step after the other.
+// What was measured, one element for each step.
 struct Measured {
   std::vector<double> milliseconds, tokens_per_s, source_tokens_per_s, gflops_per_s;
   double loss_first = 0, loss_last = 0;
@@ -212,7 +212,7 @@ Pairs sentences_to_translate(const Options& o, RunConfig& config) {
   return examples;
 }
 
-// Bytes that a token of the source, and one of the target, add to the cache; counted, not computed.
+// Bytes that a token of the source and a token of the target add to the cache, measured on a cache.
 std::pair<double, double> cache_bytes_per_token(const Transformer& model, const PackedTokens& source) {
   const NoGrad no_grad;
   KvCache cache = model.start(model.encode(source), source.sequences);

@@ -82,7 +82,7 @@ void fill(PagedRows& cache, std::span<const int32_t> slots, const Device& device
   }
 }
 
-// A model, and a cache with `context` tokens a row that no prompt was computed for: what stands in it is random.
+// A model, and a cache with `context` tokens a row. Its content is random: no prompt is computed.
 struct Decoding {
   std::unique_ptr<DecoderLm> model;
   KvCache cache;
@@ -109,7 +109,7 @@ struct Decoding {
     const auto begin = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < steps; ++i) {
       const Tensor logits = model->step(tokens, cache);
-      if (i + 1 == steps) logits.to(Cpu{});  // the end of all, on a device that works on its own
+      if (i + 1 == steps) logits.to(Cpu{});  // waits until the device has done all steps
     }
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
     for (int64_t r = 0; r < cache.rows(); ++r) cache.truncate(r, static_cast<int32_t>(context));

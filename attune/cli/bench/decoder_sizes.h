@@ -8,7 +8,7 @@
 
 namespace attune::cli {
 
-/// Of a language model with random weights.
+/// The sizes of a language model with random weights, and their options.
 struct DecoderSizes {
   int64_t d_model = 512, heads = 8, layers = 6, d_ff = 2048, vocab = 8000;
 

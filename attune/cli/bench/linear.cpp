@@ -26,7 +26,7 @@ struct LinearBench {
 
 constexpr int64_t kWeightBytes = int64_t{64} << 20;  // of the weights that take turns
 
-// Of one call.
+// The mean time of one call of `f`, which is called with the number of each weight.
 template <class F>
 double seconds_of(int64_t weights, F&& f) {
   const auto start = std::chrono::steady_clock::now();

@@ -84,8 +84,8 @@ class Client {
   }
 
  private:
-  // Runs `work` of each connection, to the end of all. Throws what one of them threw, or Interrupted; the others end at
-  // once then.
+  // Runs `work` for each connection until all have ended. When one of them throws, or after an interrupt, ends the
+  // others at once; then throws what that one threw, or Interrupted.
   void run_for_all(awaitable<void> (Client::*work)(Connection&)) {
     std::exception_ptr failure;
     const auto on_end = [&](const std::exception_ptr& error) {
@@ -127,7 +127,8 @@ class Client {
     if (c.open) c.stream.socket().set_option(tcp::no_delay(true), ignored);
   }
 
-  // The next request is that of the next arrival: who is free waits for it, who is late sends at once.
+  // Requests arrive one after the other, and a free connection takes the next one: it waits for its arrival, or sends
+  // it at once when that has passed.
   awaitable<void> send_requests(Connection& c) {
     while (!stopping_ && next_request_ < load_.requests) {
       const int64_t request = next_request_++;
@@ -206,7 +207,7 @@ class Client {
   Clock::time_point begin_, end_, next_arrival_;
   std::optional<error_code> connect_error_;
   asio::io_context io_{1};
-  std::list<Connection> connections_;  // end before the context that they use
+  std::list<Connection> connections_;  // destroyed before the context that they use
 };
 
 }  // namespace

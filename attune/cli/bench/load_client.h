@@ -11,7 +11,7 @@
 namespace attune::cli {
 
 struct Load {
-  std::string host = "127.0.0.1";  // an address
+  std::string host = "127.0.0.1";  // an IP address
   int64_t port = 8080;
   std::string path;
   std::vector<std::string> bodies;  // JSON, one a request; from the beginning again when all have been sent
@@ -32,12 +32,12 @@ struct LoadAnswer {
   std::string_view error;  // "" where there is an answer
   std::string_view body;
   double seconds = 0;              // from the request's arrival to the end of its answer
-  double first_event_seconds = 0;  // to the first event of a stream; 0: the answer is none
+  double first_event_seconds = 0;  // to the first event of a stream; 0: the answer is not a stream
 };
 
 /// Opens all connections, sends all requests and calls `on_answer` for each, in the order in which they end. Returns
 /// the seconds from the first request to the last answer. A kept connection that the server has closed between two
-/// requests is opened again. Throws ConfigError where the address is none, Error where nobody listens there, and what
+/// requests is opened again. Throws ConfigError where `host` is no address, Error where nobody listens there, and what
 /// `on_answer` throws.
 double run_load(const Load& load, const std::function<void(const LoadAnswer&)>& on_answer);
 

@@ -5,7 +5,7 @@
 
 namespace attune::cli {
 
-/// Of at least one value.
+/// The median of at least one value.
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;

@@ -71,7 +71,7 @@ std::vector<Arrival> random_arrivals(const RequestsBench& b, double seconds) {
   return arrivals;
 }
 
-// What one run gives to its requests and takes from them.
+// One measurement: submits the requests to a scheduler of its own and notes when each has its first and its last token.
 class Run {
  public:
   Run(const RequestsBench& b, const std::shared_ptr<const DecodingModel>& model, const std::vector<Arrival>& arrivals)

@@ -54,7 +54,8 @@ std::vector<std::string> bodies(const ServeBench& b) {
   return all;
 }
 
-// As the answer tells it, in OpenAI's form or in that of /v1/translate; of a stream that does not, its events.
+// The number of tokens in an answer of OpenAI's form or of /v1/translate. For a stream without that number, the number
+// of its events.
 int64_t output_tokens(std::string_view body, bool stream) {
   constexpr std::string_view kName = "\"completion_tokens\":";
   if (const size_t at = body.rfind(kName); at != std::string_view::npos) {
@@ -93,7 +94,7 @@ class UsageLog {
     while (samples_.size() <= 10 && count * 10 >= requests_ * static_cast<int64_t>(samples_.size())) add(count);
   }
 
-  /// The connections have been closed, which the server notices in a moment.
+  /// To be called when the connections have been closed. Waits for at most two seconds until the server has noticed it.
   Json result() const {
     ProcessUsage last = process_usage(process_);
     for (int i = 0; i < 100 && last.descriptors > samples_.front().usage.descriptors; ++i) {
@@ -123,7 +124,7 @@ class UsageLog {
 
   void add(int64_t count) { samples_.push_back({count, process_usage(process_)}); }
 
-  // Of the straight line with the least squares through the samples from the first tenth on.
+  // The slope of the line that least squares fit to the samples from the first tenth on.
   double memory_slope() const {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0;
     for (size_t i = 1; i < samples_.size(); ++i) {
@@ -139,7 +140,7 @@ class UsageLog {
   std::vector<Sample> samples_;
 };
 
-// What the answers were, as they come.
+// Counts the answers as they come.
 struct Tally {
   std::map<std::string, int64_t> statuses, failures;
   std::vector<double> latency, first_event;
@@ -180,7 +181,7 @@ class AnswerFile {
       output_.reset();
     }
   }
-  /// Without it, a file that was there stays. Throws FileError.
+  /// Completes the file; without this call, a file that was there stays. Throws FileError.
   void finish() {
     if (unwritten_) std::rethrow_exception(unwritten_);
     if (output_) output_->finish();

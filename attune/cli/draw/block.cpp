@@ -231,7 +231,8 @@ Stack stack_of(const TransformerConfig& c) {
   return stack;
 }
 
-// With the vocabulary and the labels of the publication, which a run takes from its text.
+// The preset with changed keys. It has the vocabulary and the labels of the publication, which a run takes from its
+// text.
 TransformerConfig changed_preset(const Preset& preset, const std::vector<std::string>& set) {
   TransformerConfig model = read_run_config("", set, preset.name).model;
   const TransformerConfig published = preset_model(preset);

@@ -28,7 +28,7 @@ double place_of(const Json& line, const std::string& axis, double begin) {
   return axis == "time" ? (found->get<double>() - begin) / 60 : found->get<double>();
 }
 
-// null, which stands for what is not finite, parts the curve.
+// A null stands for a value that is not finite and interrupts the curve.
 Series curve_of(const std::vector<Json>& lines, const std::string& value, const MetricsPicture& c) {
   Series series{.name = value, .points = {}};
   const double begin = first(lines, "time").value_or(0);

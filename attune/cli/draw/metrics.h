@@ -10,7 +10,7 @@ struct MetricsPicture {
   std::vector<std::string> runs;    // folders, or files like metrics.jsonl
   std::vector<std::string> values;  // names in them; none: loss and valid_loss
   std::string axis = "step";        // or time, tokens
-  double smooth = 0;                // share of the value before in each; below 1
+  double smooth = 0;                // weight of the values before in the moving average; below 1
   bool log_x = false, log_y = false;
 };
 

@@ -53,12 +53,12 @@ std::vector<Curve> curves_of_options(const ScheduleCommand& c) {
   return curves;
 }
 
-// Whether the run does not say its number of steps: that of its epochs depends on the text.
+// Whether the configuration leaves the number of steps open: how many steps an epoch has depends on the text.
 bool needs_steps(const TrainConfig& train) {
   return train.epochs > 0 || train.steps <= 1;
 }
 
-// As training, which ends at train.steps or after train.epochs, whichever comes first.
+// The steps of the run, which ends at train.steps or after train.epochs, whichever comes first. `steps`: of --steps.
 int64_t steps_of_run(const TrainConfig& train, int64_t steps) {
   if (!needs_steps(train)) return train.steps;
   return train.epochs > 0 && train.steps > 1 ? std::min(train.steps, steps) : steps;

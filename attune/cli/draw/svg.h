@@ -45,15 +45,15 @@ class Svg {
  public:
   Svg(double width, double height, std::string_view title);
 
-  /// The lower edge of the baseline is at `at`. Text is escaped.
+  /// Writes a line of text whose baseline goes through `at`. The text is escaped.
   void text(Point at, std::string_view text, const LabelStyle& style = {});
   /// At least two points, all finite.
   void line(const std::vector<Point>& points, const LineStyle& style = {});
   void rectangle(Point corner, double width, double height, const FillStyle& style = {});
   void circle(Point centre, double radius, const FillStyle& style = {});
-  /// Cells of one size, each in the colour of its number, row by row. Neighbours of one colour are one stroke, across
-  /// or down, whichever takes fewer, and all strokes of a colour are one path: ten thousand cells are some ten
-  /// kilobytes.
+  /// Draws a grid of square cells, row by row; `colour_of_cell` has the index in `colours` of each. Neighbours of one
+  /// colour become one stroke, all of them across or all of them down, whichever takes fewer strokes. All strokes of a
+  /// colour are one path: ten thousand cells take some ten kilobytes.
   void cells(Point corner, double cell_size, int64_t columns, const std::vector<int>& colour_of_cell,
              const std::vector<std::string>& colours);
 

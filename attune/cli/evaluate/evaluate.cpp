@@ -287,7 +287,7 @@ void check_options(const CLI::App& app, const char* evaluated, std::vector<std::
 }
 
 void check_options(const CLI::App& app, Architecture architecture) {
-  // The files of a translator have a message of their own.
+  // Options with the files of a translator are known here, and refused later with a message of their own.
   std::vector<std::string> known = {"--data",   "--source", "--reference", "--alignments",
                                     "--output", "--device", "--precision", "--threads"};
   if (architecture == Architecture::encoder_classifier) {
@@ -300,7 +300,7 @@ void check_options(const CLI::App& app, Architecture architecture) {
 }
 
 void check_options_of_hypotheses(const CLI::App& app) {
-  // What names other files has messages of its own.
+  // Options that name other files are known here, and refused later with messages of their own.
   check_options(
       app, "--hypotheses, which are scored without a model",
       {"--hypotheses", "--reference", "--bleu-tokenizer", "--lowercase", "--source", "--alignments", "--output",

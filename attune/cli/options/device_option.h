@@ -11,7 +11,7 @@ namespace attune::cli {
 /// Adds the option: where the model computes, on the CPU unless it is given.
 void add_device(CLI::App& command, std::string& device);
 
-/// The device that was given. Throws ConfigError for another name, and DeviceError if it cannot be used.
+/// The device that was given. Throws ConfigError for an unknown name, and DeviceError if it cannot be used.
 Device device_of(const std::string& given);
 
 }  // namespace attune::cli

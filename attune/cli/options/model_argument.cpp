@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first of `texts` that is what is looked for changes places with `given`. Returns whether there is one.
+// Looks for the first of `texts` for which is_looked_for() is true, swaps it with `given`, and moves `given` to the
+// front of `texts`. Returns whether there is one.
 bool change_places(std::string& given, std::vector<std::string>& texts, bool (*is_looked_for)(const fs::path&)) {
   const auto found = std::ranges::find_if(texts, is_looked_for);
   if (found == texts.end()) return false;

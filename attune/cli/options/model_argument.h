@@ -18,8 +18,8 @@ CLI::Option* add_models(CLI::App& command, const std::string& name, std::vector<
 /// Throws ConfigError when there is no such folder; `usage` ends the message: "attune translate MODEL TEXT".
 void check_model(const std::string& folder, const std::string& usage);
 
-/// Where `folder` is none and one of `texts` is the folder of a model, they change places, and a note says so. Throws
-/// ConfigError, as check_model(), when none of them is.
+/// Where `folder` does not exist but one of `texts` is the folder of a model, swaps the two and prints a note. Throws
+/// ConfigError as check_model() does when none of them is one.
 void find_model(std::string& folder, std::vector<std::string>& texts, const std::string& usage);
 
 /// The same for a tokenizer, which is a file or a folder.

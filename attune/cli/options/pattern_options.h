@@ -15,8 +15,8 @@ struct PatternOptions {
   int64_t summary = 8;
 
   void add_to(CLI::App& command);
-  /// Returns the pattern with this name in configurations. Throws ConfigError with the option that has the name and all
-  /// names there are, or with the size that is not possible.
+  /// Returns the pattern that has this name in configurations. Throws ConfigError that names `option` and all names, or
+  /// the size that is not possible.
   AttentionPattern pattern(const char* option, const std::string& name) const;
 };
 

@@ -15,7 +15,8 @@ void add_precision(CLI::App& command, std::string& precision);
 /// Writes a note where the device is slower with it.
 void note_precision(ProductPrecision precision, const Device& device);
 
-/// What was given for the device, after note_precision(). Throws ConfigError for another name.
+/// Returns the precision that the option's value means on this device, after note_precision(). Throws ConfigError for
+/// an unknown name.
 ProductPrecision precision_of(const std::string& given, const Device& device);
 
 }  // namespace attune::cli

@@ -11,7 +11,7 @@ namespace attune::cli {
 /// Adds the option; 0: default_thread_count().
 void add_threads(CLI::App& command, int64_t& threads);
 
-/// Work is on so many threads until the result is destroyed. Throws ConfigError.
+/// Sets the number of threads until the result is destroyed. Throws ConfigError.
 [[nodiscard]] ThreadScope use_threads(int64_t threads);
 
 }  // namespace attune::cli

@@ -35,7 +35,7 @@ Json describe(const DescribedModel& model) {
   return json;
 }
 
-// Of a layer with parameters of its own.
+// The rows of a layer that has parameters of its own.
 NameTable layer_names(const TransformerConfig& c, int64_t layer) {
   const std::string ours = fmt::format("encoder.layers.{}.", layer);
   const std::string theirs = fmt::format("albert.encoder.albert_layer_groups.{}.albert_layers.{}.",

@@ -42,7 +42,7 @@ FeedForwardKind deepseek_feed_forward(const HubConfig& hub, int64_t layers) {
   return c;
 }
 
-// YaRN's second correction: the scores are multiplied with the square of what the keys of a longer context would get.
+// YaRN's second correction: the scores are multiplied with the square of 0.1 * mscale_all_dim * ln(factor) + 1.
 double scale_of(const HubConfig& hub, int64_t width, const RotaryOptions& rotary) {
   const HubConfig table = rotary_table_of(hub);
   double correction = 1;
@@ -133,7 +133,7 @@ Json describe(const DescribedModel& model) {
   return json;
 }
 
-// Of the rows of each head some: `count` from `first` on, of `all`.
+// `count` rows of each head, from its row `first` on. A head has `all` rows.
 Transform part_of_heads(int64_t first, int64_t count, int64_t all) {
   return {.part = true, .first = first, .run = count, .period = all};
 }

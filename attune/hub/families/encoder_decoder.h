@@ -16,10 +16,10 @@ namespace attune {
 /// without_dropout().
 TransformerConfig bart_sizes(const HubFiles& files);
 
-/// The names of BART. Positions, norms of embeddings and final norms have rows, whether the model has them or not.
+/// The names of BART, with rows for positions, norms of embeddings and final norms that a model may not have.
 NameTable bart_names(const TransformerConfig& config, const HubFiles& files);
 
-/// Refuses "is_causal", which in transformers holds for both stacks, whatever it says.
+/// Refuses "is_causal", whatever its value: in transformers it holds for both stacks.
 void refuse_is_causal(const HubConfig& config);
 
 /// Adds the names of an attention's projections. `projections`: the family's, of queries, keys, values, output.

@@ -19,7 +19,7 @@ bool ActiveRequest::reads_prompt() const {
   return most > kShort;
 }
 
-// A last piece that is no prompt by its length would be read in another way than the rest: it belongs to the piece
+// A last piece of kShort tokens or fewer would not be read as a prompt, as the rest is: it is joined to the piece
 // before.
 int32_t ActiveRequest::next_piece(size_t row) const {
   const int32_t left_of_row = inputs.counts[row] - fed[row];

@@ -22,7 +22,7 @@ struct ActiveRequest {
   int64_t overtaken = 0;  // requests that were to enter at once and came before this one while it waited
 
   RowInputs inputs;
-  std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read
+  std::vector<int32_t> fed;  // of each row: how many tokens of its inputs are read
   int64_t left = 0;          // tokens of the inputs that are not yet read
   int64_t prompt_step = -1;  // the lane's last step that read a piece of its prompt; -1: none has
   bool takes_part = false;   // in the pass at work
@@ -43,7 +43,7 @@ struct ActiveRequest {
   std::optional<FinishReason> ending() const;
   /// Ends the request if it is cancelled or past its deadline.
   void end_in_time();
-  /// Ends the request, whose work was given up because it had to end, even if by now its flags say otherwise.
+  /// Ends a request whose work was given up because it was cancelled or late, even if its flags have been reset since.
   void end_given_up();
   /// Ends the request with an error. One that is over stays as it is.
   void fail(std::exception_ptr why);

@@ -84,7 +84,8 @@ CandidateRules Beam::rules(int64_t row) const {
   return rules;
 }
 
-// Whether a rule says that what is finished will do. Nothing is added then, and nothing changes that.
+// Whether the search of a group has ended: no hypothesis is live, or its rule for early stopping holds. It then gets no
+// more results.
 bool Beam::stopped(const Group& group) const {
   const GenerationConfig& g = options_.generation;
   if (group.live.empty()) return true;
@@ -96,14 +97,15 @@ bool Beam::stopped(const Group& group) const {
   return static_cast<double>(group.finished_count) >= enough;
 }
 
-// Whether nothing that goes on from this can get above the results: log probabilities are at most 0 and only fall, the
-// divisor only grows, and coverage costs at least nothing.
+// Whether no continuation of a hypothesis with this log probability can score above the results: the log probability is
+// at most 0 and only falls, the divisor only grows, and the coverage penalty is at most 0.
 bool Beam::hopeless(const Group& group, double log_probability) const {
   return static_cast<int64_t>(group.finished.size()) == wanted() &&
          log_probability / most_divisor_ <= group.finished.back().score;
 }
 
-// What lives still costs later groups its tokens.
+// Whether no live hypothesis can become a result. They stay live all the same: their tokens cost later groups
+// something.
 bool Beam::settled(const Group& group) const {
   return hopeless(group, best_of(group));
 }
@@ -119,8 +121,9 @@ bool Beam::done() const {
                                           [&](const Group& group) { return stopped(group) || settled(group); });
 }
 
-// The beam once more for each token that ends an output is enough: so many extensions of a live hypothesis may end it,
-// and a full beam is left to live on. With required phrases every bank has to have its own.
+// Ranks the likeliest extensions: as many as the beam, and as many again for each token that ends an output. A live
+// hypothesis has only one extension for each such token, so that a full beam of others is left. With required phrases
+// all extensions are ranked: every bank needs its own.
 void Beam::rank(const std::vector<Live>& lives, const StepResult& step) {
   ranked_.clear();
   for (const Live& live : lives) {
@@ -177,8 +180,8 @@ void Beam::keep_likeliest(const StepResult& step, Group& group) {
       finish(ranked_[rank], step, group);
     }
   }
-  // What is left out here would make no result, nor would what then takes its place, which is less likely still. With
-  // groups it would cost the later ones its tokens, and the other rules count what is finished.
+  // Drops hypotheses that cannot become results. Not with groups, where the tokens of a hypothesis cost later groups
+  // something, nor with the other rules, which count the finished hypotheses.
   if (groups_.size() > 1 || options_.generation.early_stopping != EarlyStopping::bound) return;
   while (!group.live.empty() && hopeless(group, group.live.back().log_probability)) group.live.pop_back();
 }
@@ -263,7 +266,7 @@ Beam::Unfinished Beam::unfinished(const Live& live, int64_t length) const {
   return {.bank = required_.bank(live.phrases), .hypothesis = std::move(h)};
 }
 
-// With several eos tokens the likelier one comes first; with another the output is the same once more.
+// A hypothesis ends once. With several eos tokens the likeliest comes first; another would give the same output again.
 void Beam::finish(const Extension& e, const StepResult& step, Group& group) {
   const auto parent = static_cast<size_t>(e.parent - before_.data());
   if (ended_[parent]) return;
@@ -304,7 +307,7 @@ std::vector<Hypothesis> Beam::hypotheses() const {
     }
   };
   std::vector<Hypothesis> all;
-  std::vector<Unfinished> cut, dead_ends;  // by the length limit; where nothing could follow
+  std::vector<Unfinished> cut, dead_ends;  // cut off by the length limit; where no token could follow
   for (const Group& group : groups_) {
     all.insert(all.end(), group.finished.begin(), group.finished.end());
     dead_ends.insert(dead_ends.end(), group.dead_ends.begin(), group.dead_ends.end());

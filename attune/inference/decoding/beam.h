@@ -74,14 +74,14 @@ class Beam {
     std::vector<Live> live;
     std::vector<Hypothesis> finished;        // the best, best first
     int64_t finished_count = 0;              // with those that were not among the best
-    std::vector<Unfinished> dead_ends = {};  // what lived last, where no token could follow any of it
+    std::vector<Unfinished> dead_ends = {};  // the last live ones, where no token could follow any of them
   };
 
   /// Whether the next token is the first one that is not forced.
   bool at_begin() const { return length_ == (options_.generation.forced_first_token >= 0 ? 1 : 0); }
   bool ends(const Extension& e) const { return special_.ends_with(e.candidate.token); }
   int64_t width() const { return options_.generation.beam_size / options_.generation.beam_groups; }
-  // How many finished ones a group keeps.
+  // How many finished hypotheses a group keeps.
   int64_t wanted() const {
     const bool all = options_.generation.early_stopping == EarlyStopping::heuristic;
     return all ? width() : std::min(options_.n_best, width());
@@ -111,14 +111,14 @@ class Beam {
   RequiredPhrases required_;
   int64_t source_tokens_;
   int64_t limit_;
-  double most_divisor_;  // of an output of `limit_` tokens
+  double most_divisor_;  // length_divisor(limit_)
   int64_t length_ = 0;   // tokens of each live hypothesis
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
   std::unordered_map<int32_t, int32_t> taken_;  // how often earlier groups have taken a token in this step
   std::vector<int32_t> tokens_, parents_;
   std::vector<Extension> ranked_;  // of the group at work, likeliest first
-  std::vector<Live> before_;       // what it had before the step
+  std::vector<Live> before_;       // its live hypotheses before the step
   std::vector<bool> ended_;        // of each of these: whether an eos has ended it
 };
 

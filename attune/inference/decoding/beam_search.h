@@ -30,7 +30,7 @@ struct BeamSearchOptions {
   GenerationConfig generation = {};
   int64_t n_best = 1;          // at most beam_size
   SpecialIds special = {};     // of the target vocabulary; pad may be eos; -1 where SearchTokens needs none
-  TokenSequences banned = {};  // phrases that no output has, nor has with the end of its prompt
+  TokenSequences banned = {};  // phrases that no output contains, also not together with the end of its prompt
   bool alignments = false;     // whether Hypothesis::alignment is wanted
   /// When set, a translation consists of the tokens that the shortlist has for the sentence and of those that
   /// constraints require; probabilities are those among these tokens.
@@ -57,8 +57,8 @@ struct SentenceConstraints {
   TokenSequences required = {};      // it contains each of these phrases
   bool empty() const { return prefix.empty() && required.empty(); }
 
-  /// Throws ConfigError naming what does not fit the options. Takes time that is linear in the tokens; what else a call
-  /// checks once, see check_not_banned().
+  /// Throws ConfigError naming what does not fit the options. The time is linear in the tokens. check_not_banned()
+  /// takes longer and is apart, so that a call can make it once for the phrases that all its sentences have.
   void validate(const BeamSearchOptions& options, int64_t target_vocab) const;
 };
 
@@ -69,7 +69,7 @@ void check_not_banned(const TokenSequences& required, const BeamSearchOptions& o
 /// Returns for each source sentence its n_best hypotheses, best first: finished ones by score, then, where fewer than
 /// n_best finished before the length limit, unfinished ones by score. Beam size 1 is greedy search. Where the options
 /// leave no token that could follow any live hypothesis, the search ends and these are unfinished ones, last of all.
-/// Outputs that differ in nothing but the eos that ends them are one, with the likeliest of these eos.
+/// Outputs that differ only in the eos that ends them are one output, with the likeliest of these eos.
 ///
 /// In each step the extensions of a sentence's live hypotheses are ranked by log probability. Those that end with eos
 /// and are among the first beam_size are finished; the first beam_size others stay live. With log probability L and N

@@ -12,7 +12,7 @@
 namespace attune {
 namespace {
 
-// Where a token stands among the columns of a row's logits, or -1; without columns at its own place.
+// The index of a token among the columns of a row's logits, or -1; without columns it is the token itself.
 int32_t column_of(const std::vector<int32_t>& columns, int32_t token) {
   if (columns.empty()) return token;
   const auto at = std::lower_bound(columns.begin(), columns.end(), token);
@@ -25,7 +25,7 @@ void to_columns(const std::vector<int32_t>& columns, std::vector<int32_t>& token
   std::erase(tokens, -1);
 }
 
-// Whether no token is left: rules have taken the last one out before the rest shared the probability.
+// Whether no token is left: with renormalize_logits, top_candidates() makes the logits of excluded tokens -inf.
 bool nothing_is_left(const LogitsRow& row) {
   const HostView view(row.logits->rows(row.row, row.row + 1));
   const auto logits = view.as<float>().first(static_cast<size_t>(row.size));
@@ -63,7 +63,7 @@ class BeamStrategy final : public DecodingStrategy {
   SentenceConstraints constraints_;
   std::vector<int32_t> source_, prompt_;
   int64_t limit_;
-  int64_t ends_;                       // tokens that end an output
+  int64_t ends_;                       // how many tokens end an output
   size_t stride_;                      // of attention_: the tokens of the source, where their attention is wanted
   std::vector<int32_t> excluded_;      // rising
   std::vector<int32_t> columns_;       // with a shortlist: the tokens of the logits, rising
@@ -123,7 +123,7 @@ void BeamStrategy::choose_columns() {
   for (const auto& phrase : constraints_.required) columns_.insert(columns_.end(), phrase.begin(), phrase.end());
   std::sort(columns_.begin(), columns_.end());
   columns_.erase(std::unique(columns_.begin(), columns_.end()), columns_.end());
-  to_columns(columns_, excluded_);  // those that a prefix or a phrase needs
+  to_columns(columns_, excluded_);  // keeps those that a prefix or a phrase needs
 }
 
 void BeamStrategy::start() {
@@ -185,7 +185,7 @@ std::optional<CandidateJob> BeamStrategy::ask(size_t row, std::span<const Logits
                        .excluded = excluded_,
                        .renormalize = options_.generation.renormalize_logits,
                        .rules = rules_.empty() ? nullptr : &rules_[row]};
-  if (penalizes_log_probabilities()) {  // then all of these are candidates, besides as many others as are needed
+  if (penalizes_log_probabilities()) {  // all of these are candidates, and as many others as without a penalty
     CandidateRules& with_seen = with_penalized_[row];
     with_seen = query.rules == nullptr ? CandidateRules{} : *query.rules;
     if (!with_seen.only_wanted) {

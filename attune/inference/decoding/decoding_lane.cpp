@@ -91,7 +91,7 @@ std::vector<std::unique_ptr<ActiveRequest>> DecodingLane::take_done() {
   return std::exchange(done_, {});
 }
 
-// Inputs without tokens are read at once.
+// Advances the requests whose inputs have no tokens: there is nothing to read.
 void DecodingLane::settle(DecodingReader& reader) {
   for (bool again = true; again;) {
     reader.apply_inputs();
@@ -158,8 +158,8 @@ void DecodingLane::begin_step() {
     newcomers = newcomers || (prompt && a->prompt_step < 0);
     begun = begun || (prompt && a->prompt_step >= 0);
   }
-  // One piece, also where nobody waits for a token: who comes next waits for this step. More tokens would not make the
-  // matrix products faster.
+  // One piece, even where no request waits for a token: one that comes next waits for this step. More tokens would not
+  // make the matrix products faster.
   prompt_room_ = kPromptPiece;
   // Every second step, so that neither long prompts nor a stream of short ones keep the others waiting.
   newcomers_read_first_ = newcomers && begun && !newcomers_read_first_;
@@ -176,8 +176,8 @@ void DecodingLane::step_all() {
     }
   }
   settle(*main_);
-  // Weights of the cross-attention are formed in another way: who wants them has a step of his own, so that he changes
-  // nobody else's numbers.
+  // Cross-attention with weights is computed in another way. Requests that want them have a pass of their own, so that
+  // they do not change the numbers of others.
   pass(*main_, false);
   const auto wants = [](const ActiveRequest* a) { return a->strategy->source_attention(); };
   if (std::any_of(main_->users().begin(), main_->users().end(), wants)) pass(*main_, true);

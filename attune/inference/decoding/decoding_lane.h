@@ -25,7 +25,7 @@ class DecodingLane {
   DecodingLane(const DecodingLane&) = delete;
   DecodingLane& operator=(const DecodingLane&) = delete;
 
-  /// Reads the sources. Where that fails, these requests end with the error.
+  /// Takes the requests and reads their sources. Where that fails, they end with the error.
   void enter(std::vector<std::unique_ptr<ActiveRequest>>&& requests);
   /// Reads some more tokens of every request. An error of the model ends all requests with that error.
   void step();

@@ -61,8 +61,8 @@ struct DecodingOutput {
 /// A model that continues sequences, one or several tokens at a time. It has no state of its own: the sequences are the
 /// rows of a cache. Several threads may use one model, each with a cache of its own. KvCache::select() doubles,
 /// reorders and drops rows, KvCache::truncate() removes their last tokens. The logits of a row depend only on that row
-/// and on how its tokens were cut into steps. In add() and step(), the rows of execution().adapter_rows are the tokens
-/// of the sources, and the new tokens.
+/// and on how its tokens were cut into steps. execution().adapter_rows has a row for each token of the sources in
+/// add(), and for each new token in step().
 class DecodingModel {
  public:
   virtual ~DecodingModel() = default;
@@ -72,7 +72,7 @@ class DecodingModel {
   virtual int64_t source_vocab() const = 0;
   /// The most tokens of a row.
   virtual int64_t longest_sequence() const = 0;
-  /// Whether its logits are log probabilities, so that a penalty for logits would be another one.
+  /// Whether its logits are log probabilities, on which a penalty for logits would have another effect.
   virtual bool gives_log_probabilities() const { return false; }
   /// The bytes of a cache that has so many tokens of rows and so many of sources.
   virtual int64_t cache_bytes(int64_t tokens, int64_t source_tokens) const = 0;

@@ -18,14 +18,14 @@ class DecodingReader {
   /// `owner`: of a draft; else the model has to outlive the reader.
   DecodingReader(const DecodingModel& model, ReadBy by, std::shared_ptr<const DecodingModel> owner = nullptr);
 
-  /// Reads the sources of requests, which become users. Where the model fails, which throws, and where all newcomers
-  /// end meanwhile, the cache is as it was.
+  /// Reads the sources of the newcomers, which become users. Throws what the model throws. Then, and where all
+  /// newcomers end meanwhile, the cache is as it was and there are no new users.
   void add(const std::vector<ActiveRequest*>& newcomers);
-  /// Does what is asked of the rows of the users: those of requests that are over leave, others are doubled, reordered
-  /// and forget tokens as their new inputs say.
+  /// Changes the rows of the users as their new inputs say: rows are doubled, reordered or dropped, or forget their
+  /// last tokens. The rows of requests that are over leave.
   void apply_inputs();
-  /// Reads the next piece of each row of the users that take part, and shows the logits to their strategies. False:
-  /// there was nothing to read. The logits stay until clear_output().
+  /// Reads the next piece of each row of the users that take part, and shows the logits to their strategies. Returns
+  /// false if there was nothing to read. The logits stay until clear_output().
   bool read(bool source_attention);
   void clear_output() { output_.clear(); }
 

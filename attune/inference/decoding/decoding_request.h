@@ -93,8 +93,8 @@ struct DecodingRequest {
   std::variant<BeamSearchRequest, SamplingRequest> search = {};
   int32_t adapter = kNoAdapter;  // of those that the model has to choose from; a draft has none
   BatchLimits batch = {};
-  /// true: enters before others that wait, even if a batch is full. Memory limits it, and how many have gone before the
-  /// same other one, see Scheduler.
+  /// true: enters before requests that wait, even if a batch is full. Memory and the rows of a step still limit it, and
+  /// so does a waiting request that others have overtaken too often, see Scheduler.
   bool at_once = false;
 
   /// Once true, the request ends with what it has so far.

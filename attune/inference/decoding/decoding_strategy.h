@@ -35,7 +35,7 @@ struct RowInputs {
   void add_row(int32_t parent, int32_t kept, std::span<const int32_t> new_tokens, int32_t wanted_logits);
 };
 
-/// Which model reads them. For each model the request has rows of its own: at first one, without tokens.
+/// Which model reads the inputs. The request has rows of its own in the cache of each: at first one, without tokens.
 enum class ReadBy { model, draft };
 
 /// The search of one request, without the model: it says what its rows read, looks at the logits, and chooses tokens.
@@ -47,9 +47,9 @@ class DecodingStrategy {
   virtual void start() {}
   /// Writes the tokens that are read next into `inputs`, which are empty.
   virtual ReadBy next(RowInputs& inputs) = 0;
-  /// The candidates that the strategy needs of the logits that row `row` of the last inputs wanted: they are found
-  /// before look() is called, on a device other than the CPU for all rows of a step at once. None: look() reads the
-  /// logits.
+  /// Says which candidates the strategy needs of the logits that row `row` of the last inputs wanted. They are found
+  /// before look() is called; devices other than the CPU find those of all rows of a step at once. None: look() reads
+  /// the logits.
   virtual std::optional<CandidateJob> ask(size_t /*row*/, std::span<const LogitsRow> /*logits*/) { return {}; }
   /// The same for sampling, on devices other than the CPU alone: the answer is written into the job, which belongs to
   /// the strategy. Called for one row after the other. Null: look() reads the logits.
@@ -70,7 +70,7 @@ class DecodingStrategy {
   virtual bool reads_on_host() const { return false; }
   /// Sequences for BatchLimits.
   virtual int64_t sequences() const { return 1; }
-  /// The most rows of logits that a step of it wants.
+  /// The most rows of logits that a step of this request wants.
   virtual int64_t most_rows() const = 0;
   virtual const std::shared_ptr<const DecodingModel>& draft() const;
   /// The most tokens that its rows may have in the cache at once: of the model, or of the draft.

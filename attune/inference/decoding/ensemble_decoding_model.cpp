@@ -104,7 +104,7 @@ void EnsembleDecodingModel::step(const DecodingInput& input, KvCache& cache, Dec
     own.source_attention = input.source_attention && done == 0;
     model.step(own, part, outputs[done++]);
   });
-  // All have the same rows in the same places; what a row does not have of a tensor is -inf there.
+  // All models give the same rows in the same places; columns that a row does not have are -inf.
   std::vector<Tensor> means;
   for (size_t i = 0; i < outputs.front().logits.size(); ++i) {
     std::vector<Tensor> logarithms;

@@ -9,8 +9,8 @@ namespace attune {
 
 /// Encoder-decoder models that decode together: their logits are the logarithm of the mean of their probabilities
 /// (Sutskever et al. 2014, section 3.4; as fairseq has it), so that a repetition_penalty for logits is refused.
-/// Attention to the source is that of the first model. They have one list of slots, and each has the layers of its own
-/// in one cache.
+/// Attention to the source is that of the first model. All share one cache, which has one list of slots and the layers
+/// of every model.
 class EnsembleDecodingModel final : public DecodingModel {
  public:
   /// Throws ConfigError unless there is a model and all have vocabularies of the same sizes.

@@ -9,7 +9,8 @@
 
 namespace attune {
 
-/// Of each required phrase, how many of its first tokens the output ends with, or all once the output has contained it.
+/// For each required phrase: how many of its first tokens the output ends with; all of them once the output contains
+/// it.
 using PhraseProgress = std::vector<int32_t>;
 
 /// Which phrases an output contains, token by token: Knuth, Morris and Pratt 1977.
@@ -42,7 +43,8 @@ template <class Id>
 void append_banned(const std::vector<std::vector<Id>>& phrases, std::span<const int32_t> past,
                    std::vector<int32_t>& tokens);
 
-/// Adds the tokens after which the last n tokens would occur in `past` already.
+/// Adds the tokens that would complete a repetition: after one of them, the last n tokens would occur in `past`
+/// already.
 void append_repeats(int64_t n, std::span<const int32_t> past, std::vector<int32_t>& tokens);
 
 }  // namespace attune

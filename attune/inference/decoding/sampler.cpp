@@ -50,10 +50,10 @@ void keep_likeliest(std::vector<TokenValue>& candidates, size_t count) {
   std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count), candidates.end(),
                    better);
   candidates.resize(count);
-  std::sort(candidates.begin(), candidates.end(), better);  // the order is a library's choice until here
+  std::sort(candidates.begin(), candidates.end(), better);  // nth_element() leaves any order
 }
 
-// Logits to probabilities; dividing after the largest is subtracted, the smallest temperature does no harm.
+// Logits to probabilities. The largest logit is subtracted before the division, so that no temperature is too small.
 void to_probabilities(std::vector<TokenValue>& candidates, double temperature) {
   const double largest = std::min_element(candidates.begin(), candidates.end(), better)->value;
   double sum = 0;
@@ -114,7 +114,7 @@ TokenDistribution distribution_of(std::vector<TokenValue> candidates, const Samp
 
 int32_t draw(const TokenDistribution& distribution, double number) {
   double sum = 0;
-  size_t last = 0;  // with a share at all: where rounding leaves the sum of all below `number`
+  size_t last = 0;  // that has a share: it is drawn where rounding leaves the sum of all below `number`
   for (size_t i = 0; i < distribution.tokens.size(); ++i) {
     if (distribution.probabilities[i] <= 0) continue;
     sum += distribution.probabilities[i];

@@ -46,7 +46,7 @@ TokenDistribution token_distribution(std::span<const float> logits, std::span<co
 /// one token, with finite logits: all that are left in ascending order, or the likeliest `top_k`, best first.
 TokenDistribution distribution_of(std::vector<TokenValue> tokens, const SamplingConfig& config);
 
-/// Returns the token whose share of the distribution has `number`, from [0, 1), in it.
+/// Returns the token in whose share of [0, 1) `number` lies; the shares follow each other in the order of the tokens.
 int32_t draw(const TokenDistribution& distribution, double number);
 
 /// The log probability of a token by the softmax of the logits, and the `likeliest` of the tokens below `named_tokens`

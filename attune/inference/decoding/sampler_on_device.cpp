@@ -39,8 +39,8 @@ size_t likeliest_for(const SamplingConfig& config) {
   return 0;
 }
 
-// The first of `weights` with which their sum is above number * total, by more than the margin on both sides; -1 if
-// there is none. The first one needs none below, nor the last one above: it gets what rounding leaves.
+// The index of the weight in whose share of `total` the number lies, by more than the margin on both sides; -1 if that
+// is not certain. The first weight needs no margin below it, and the last none above it: it gets what rounding leaves.
 int64_t place_of(double number, std::span<const TokenValue> weights, double total, double margin) {
   double before = 0;
   for (size_t i = 0; i < weights.size(); ++i) {

@@ -19,8 +19,8 @@ namespace attune {
 /// a token counts as drawn only if its share holds the number, with a margin on both sides for what rounding can do.
 class RowDraw {
  public:
-  /// Whether tokens can be drawn so with these options: not with a penalty for repetitions where no limit is on the
-  /// tokens to choose from, nor with a large top_k.
+  /// Whether tokens can be drawn so with these options: not with a repetition penalty where top_k and top_p limit
+  /// nothing, nor with a top_k above kMostLikeliest.
   static bool suits(const SamplingConfig& config);
 
   struct Inputs {
@@ -35,7 +35,7 @@ class RowDraw {
   bool draw(std::span<int32_t> tokens) const;
 
  private:
-  /// Temperature 0, and top_k: by all that the host's own computation takes.
+  /// For temperature 0 and top_k: the host has all that its own computation needs.
   bool draw_from_likeliest(std::span<int32_t> tokens) const;
   bool draw_from_nucleus(std::span<int32_t> tokens) const;
   bool draw_from_all(std::span<int32_t> tokens) const;

@@ -116,8 +116,8 @@ class Scheduler::Impl {
   Requests done_;               // to be handed over, by the next call where this one throws; the driving thread's
 };
 
-// Where a request that is to enter at once goes: before the first that waits for its turn and has not been overtaken as
-// often as may be. Those that have been are before it, since who is overtaken is so with all that wait behind.
+// Where a request that enters at once goes: before the first ordinary request that may still be overtaken. Those that
+// may not are in front of that one, since a request is always overtaken together with all that wait behind it.
 Scheduler::Impl::Queue::iterator Scheduler::Impl::place_at_once() {
   return std::find_if(queue_.begin(), queue_.end(),
                       [](const auto& a) { return !a->request.at_once && a->overtaken < kMostOvertaking; });
@@ -159,7 +159,7 @@ SchedulerState Scheduler::Impl::state() const {
   return state;
 }
 
-// Those that still wait, too.
+// Ends the waiting requests that are cancelled or past their deadline.
 void Scheduler::Impl::end_in_time() {
   done_.reserve(done_.size() + queue_.size());
   for (auto& a : queue_) a->end_in_time();
@@ -192,7 +192,7 @@ void Scheduler::Impl::admit() {
   while (lanes_.size() < lanes) lanes_.emplace_back(*model_);
   std::vector<int64_t> at_first;
   for (size_t i = 0; i < lanes; ++i) at_first.push_back(lanes_[i].sequences);
-  // Who enters at once whatever there is has to be told where.
+  // A request that enters even a full batch goes to the lane with the fewest sequences.
   const auto is_shortest = [&](size_t lane, const BatchLimits& limits) {
     const auto all = static_cast<int64_t>(lanes);
     return std::none_of(lanes_.begin(), lanes_.begin() + (limits.lanes > 0 ? std::min(limits.lanes, all) : all),
@@ -213,7 +213,7 @@ void Scheduler::Impl::admit() {
     return entered;
   };
   if (!fill() && !queue_.empty()) {
-    // What empty lanes keep may be what the first one lacks.
+    // The memory that empty lanes keep may be what the first request lacks.
     for (LaneSlot& slot : lanes_) {
       if (slot.requests > 0) continue;
       slot.lane.release();
@@ -230,7 +230,7 @@ void Scheduler::Impl::take_first(LaneSlot& slot) {
   slot.count(*slot.entering.back(), 1);
 }
 
-// For a lane of one request that is done with it, while others go on with theirs.
+// Gives a lane that is done with its single request the next one, while other lanes go on with theirs.
 bool Scheduler::Impl::enter_next(LaneSlot& slot) {
   {
     const std::lock_guard lock(mutex_);
@@ -243,7 +243,7 @@ bool Scheduler::Impl::enter_next(LaneSlot& slot) {
   return slot.lane.busy();
 }
 
-// Each lane on a thread; the last one has all of them.
+// Each lane that is at work runs on one thread; where there is only one, it has all of them.
 void Scheduler::Impl::run_lanes(const std::atomic<bool>* return_soon) {
   std::vector<LaneSlot*> active;
   bool single = true;
@@ -252,7 +252,7 @@ void Scheduler::Impl::run_lanes(const std::atomic<bool>* return_soon) {
     active.push_back(&slot);
     single = single && slot.single;
   }
-  // Until the threads wait for each other.
+  // Steps of a lane before the threads wait for each other.
   const int64_t steps = active.size() == 1 ? 1 : single ? 32 : 8;
   const auto goes_on = [&](LaneSlot& slot, int64_t done) {
     if (done == steps || (done > 0 && return_soon != nullptr && *return_soon)) return false;
@@ -277,7 +277,7 @@ void Scheduler::Impl::collect() {
   }
 }
 
-// All get their results, even if what one of them does with its own throws.
+// All requests get their results, even if the on_done of one throws.
 void Scheduler::Impl::hand_over() {
   std::exception_ptr error;
   for (const auto& a : std::exchange(done_, {})) {
@@ -315,7 +315,7 @@ void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
     }
   };
   const Release release{*this};
-  // Nothing but the number of threads depends on who drives.
+  // Of the settings of the driving thread, only the number of threads counts.
   const ExecutionScope scope([](Execution& e) {
     e.recording = false;
     e.dropout = {};

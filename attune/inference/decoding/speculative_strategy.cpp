@@ -49,7 +49,7 @@ class SpeculativeStrategy final : public DecodingStrategy {
     int32_t read = 0, draft_read = 0;               // tokens of `window` that each model has
     std::vector<int32_t> window = {};               // the text with the proposals at its end
     size_t wanted = 0;                              // proposals of this round
-    std::vector<TokenDistribution> proposals = {};  // that they were drawn from
+    std::vector<TokenDistribution> proposals = {};  // the distributions that they were drawn from
     std::vector<int32_t> accepted = {};
   };
 

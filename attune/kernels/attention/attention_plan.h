@@ -32,8 +32,9 @@ struct AttentionBlock {
   Indices begin, end, gap_begin, gap_end;
 };
 
-/// Calls visit with blocks that together contain every pair that pattern and causality allow exactly once, and no other
-/// visible pair. With a pattern, queries <= keys. The number of blocks follows from what the pattern allows:
+/// Calls visit with blocks that together contain each pair that pattern and causality allow exactly once. Pairs of a
+/// block that they do not allow are outside of its ranges. With a pattern, queries <= keys. The number of blocks
+/// follows from what the pattern allows:
 ///   sliding window, and |i - j| < stride: runs of adjacent keys around runs of adjacent queries;
 ///   strided: the queries of one residue class modulo stride against the keys of the same class;
 ///   fixed: the keys of the query's own block, and the gathered summary keys of the other blocks.

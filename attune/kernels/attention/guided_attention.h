@@ -16,7 +16,7 @@ struct GuidedAttentionInputs {
   std::span<const int32_t> query_offsets;  // sequences + 1: sequence s has rows offsets[s] ... offsets[s + 1] - 1
   std::span<const int32_t> key_offsets;    // sequences + 1
   std::span<const int32_t> link_offsets;   // [total_q + 1]: row r has links link_offsets[r] ... link_offsets[r + 1] - 1
-  std::span<const int32_t> link_keys;      // of each link the key, counted within its sequence; different in a row
+  std::span<const int32_t> link_keys;      // the key of each link, counted within its sequence; those of a row differ
   int64_t head = 0;                        // of q
   double scale = 1;                        // of the scores
   double soft_cap = 0;                     // 0: none

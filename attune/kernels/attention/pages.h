@@ -31,7 +31,7 @@ class Pages {
   /// For kernels: where the row of a slot begins in the memory of the device. T is the type of the dtype.
   template <class T>
   T* row(int64_t slot) const {
-    const auto s = static_cast<uint64_t>(slot);  // divided without regard to a sign
+    const auto s = static_cast<uint64_t>(slot);  // so that the division is a shift
     return reinterpret_cast<T*>(starts_[s / kBlockRows]) + static_cast<int64_t>(s % kBlockRows) * width_;
   }
 

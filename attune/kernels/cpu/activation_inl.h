@@ -19,8 +19,8 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each has Value(d, x) and Gradient(d, x, dy), dy times the slope at x. NaN stays NaN; -inf times the probability 0 is
-// NaN too, as in oneDNN's epilogues.
+// Each function has Value(d, x) and Gradient(d, x, dy), dy times its slope at x. NaN stays NaN. At -inf, x times a
+// factor that is 0 is NaN too, as in oneDNN's epilogues.
 
 struct IdentityFunction {
   template <class D, class V = hn::Vec<D>>
@@ -114,7 +114,7 @@ struct GeluSigmoidFunction {
 
 // (1 + tanh(u)) / 2 = sigmoid(2 u)
 struct GeluTanhFunction {
-  // Bounded, so that the slope of 2 u stays finite where that of the sigmoid has long been 0.
+  // x^2, bounded: the slope of 2 u has to stay finite where the slope of the sigmoid, its factor, is 0.
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V Square(D d, V x) const {
     return hn::Min(hn::Mul(x, x), hn::Set(d, hn::TFromD<D>(1e4)));
@@ -154,7 +154,7 @@ struct TanhFunction {
   }
 };
 
-/// f(activation) with the one that `kind` names, so that loops over elements are compiled for each.
+/// Calls f with the function that `kind` names, so that loops over elements are compiled for each of them.
 template <class F>
 HWY_INLINE void WithActivation(Activation kind, F&& f) {
   switch (kind) {

@@ -24,8 +24,8 @@ HWY_INLINE void AdamStep(AdamPointers<T> at, double ema_decay, size_t n, const A
   const auto set = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
   const auto gradient_scale = set(a.gradient_scale);
   const auto l2 = set(a.l2);
-  // m and the average move by a part of what is missing: beta and 1 - beta, each rounded, do not sum to 1, and a mean
-  // with both would settle beside what it follows.
+  // m and the average become old + (1 - beta) * (new - old). As beta * old + (1 - beta) * new they would settle beside
+  // the value that they follow: beta and 1 - beta, each rounded, do not sum to 1.
   const auto rest_1 = set(1 - a.beta_1);
   const auto beta_2 = set(a.beta_2);
   const auto rest_2 = set(1 - a.beta_2);

@@ -71,7 +71,7 @@ HWY_INLINE void StoreAs(D d, PartOfVector part, hn::Vec<D> v, bfloat16* p) {
   for (size_t i = 0; i < part.count; ++i) p[i].bits = rest[i];
 }
 
-// What sums and products of such numbers are formed in.
+// The type in which sums and products of T are formed.
 template <class T>
 struct ArithmeticOf {
   using type = T;

@@ -1,4 +1,5 @@
-// Dropout masks inside kernels. Included once for each target (Highway). `kept` in dropout.h is the specification.
+// Dropout masks inside kernels. Included once for each target (Highway). keep_mask() in dropout_mask.h is the
+// specification.
 
 #if defined(ATTUNE_KERNELS_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTUNE_KERNELS_DROPOUT_INL_H_
@@ -89,7 +90,7 @@ HWY_INLINE void KeepWords(const DropoutMask& mask, int64_t row, int64_t group, u
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-/// Which lanes are dropped, from as many words.
+/// Which lanes are dropped, by one random word for each lane.
 template <class D>
 HWY_INLINE hn::Mask<D> DropMask(D d, const uint32_t* HWY_RESTRICT words, uint32_t threshold) {
   const hn::RebindToUnsigned<D> du;
@@ -101,7 +102,8 @@ HWY_INLINE hn::Mask<D> DropMask(D d, const uint32_t* HWY_RESTRICT words, uint32_
   }
 }
 
-/// f(i, part, dropped) for each vector of a row, where `dropped` says which lanes are. An inactive mask drops nothing.
+/// Calls f(i, part, dropped) for each vector of a row; `dropped` says which lanes are dropped. An inactive mask drops
+/// nothing.
 template <class D, class F>
 HWY_INLINE void ForEachDropoutVector(D d, const DropoutMask& mask, int64_t row, size_t columns, F&& f) {
   if (!mask.active()) {

@@ -33,7 +33,7 @@ void combine_rows(Cpu, const Tensor& from, const ExpertPlaces& at, const Tensor&
     const From* const source = from.data<From>();
     To* const target = to.data<To>();
     const Sum* const weights = data_or_null<Sum>(at.weights);
-    constexpr int64_t kColumns = 512;  // whose sums stay in the cache
+    constexpr int64_t kColumns = 512;  // at a time: their sums stay in the cache
     parallel_for(tokens, row_grain(d * k), [&](int64_t begin, int64_t end) {
       Sum sums[kColumns];
       for (int64_t t = begin; t < end; ++t)

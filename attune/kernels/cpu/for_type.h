@@ -19,7 +19,7 @@ auto for_type(OfFloat* of_float, [[maybe_unused]] OfDouble* of_double) {
   }
 }
 
-/// The same by the type of what is written, Out, which is T or, of float, bfloat16.
+/// The same, chosen by the type Out that is written: T, or bfloat16 where T is float.
 template <class T, class Out, class OfFloat, class OfDouble, class OfBfloat16>
 auto for_types(OfFloat* of_float, OfDouble* of_double, [[maybe_unused]] OfBfloat16* of_bfloat16) {
   if constexpr (std::is_same_v<Out, bfloat16>) {

@@ -21,7 +21,8 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-// log p[c] = (x[c] - shift) - log(sum). One after the other: their sum, rounded, is far off where logits are large.
+// log p[c] = (x[c] - shift) - log(sum), in two steps: shift + log(sum), rounded, would be far off where logits are
+// large.
 template <class D>
 struct LogProbabilities {
   using T = hn::TFromD<D>;
@@ -108,7 +109,7 @@ void PairGradientRows(const PairPointers<T>& pairs, const CrossEntropyGradient<O
     const LogProbabilities log_p(d, of_x), log_q(d, of_y);
     const T at_x = GradientAtLabel(pairs, out.scale, of_x, log_p.Of(x[label]), log_q.Of(y[label]));
     const T at_y = GradientAtLabel(pairs, out.scale, of_y, log_q.Of(y[label]), log_p.Of(x[label]));
-    // Of p itself in its own gradient: scale + weight (1 - KL(p || q)).
+    // The factor of p in its own gradient: scale + weight (1 - KL(p || q)).
     const auto own_x = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_x.divergence)));
     const auto own_y = hn::Set(d, static_cast<T>(out.scale + weight * (1 - of_y.divergence)));
     ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {

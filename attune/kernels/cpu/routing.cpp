@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRoutingElements = 1 << 12;  // scores of a piece: some ten microseconds
 
-// The choice of one token after the other, with room that they share.
+// Chooses the experts of one token after the other, in memory that they share.
 template <class T>
 class Choice {
  public:
@@ -43,7 +43,7 @@ class Choice {
  private:
   static constexpr T kNever = -std::numeric_limits<T>::infinity();
 
-  // The first of the largest values that are not among the `taken` ones before.
+  // The index of the largest value that is not among the `taken` ones before; of equal ones the first.
   static size_t take_largest(const std::vector<T>& values, const int32_t* before, int64_t taken) {
     size_t best = values.size();
     for (size_t i = 0; i < values.size(); ++i) {

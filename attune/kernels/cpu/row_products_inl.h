@@ -83,7 +83,7 @@ struct ScatteredRows {
   int64_t offset;
 };
 
-/// What sum i multiplies row j with: data[i * stride + j].
+/// The weights of sums: sum i multiplies row j with data[i * stride + j].
 template <class T>
 struct RowWeights {
   const T* data;

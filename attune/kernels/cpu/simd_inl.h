@@ -20,7 +20,7 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The elements that one step of a loop works on: a full vector of them ...
+/// One step of a loop, on a full vector of elements.
 struct WholeVector {
   template <class D>
   HWY_INLINE hn::Vec<D> Load(D d, const hn::TFromD<D>* p) const {
@@ -36,7 +36,8 @@ struct WholeVector {
   }
 };
 
-/// ... or the last `count` of a row. Neither loads nor stores touch what lies behind them; loads give zero there.
+/// One step of a loop, on the last `count` elements of a row. Neither loads nor stores touch what lies behind them;
+/// loads give zero there.
 struct PartOfVector {
   size_t count;
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
@@ -68,7 +69,7 @@ struct PartOfVector {
   }
 };
 
-/// f(i, part) for each vector of n elements.
+/// Calls f(i, part) for each vector of n elements; `part` is a WholeVector or, for the rest, a PartOfVector.
 template <class D, class F>
 HWY_INLINE void ForEachVector(D d, size_t n, F&& f) {
   const size_t lanes = hn::Lanes(d);
@@ -77,8 +78,8 @@ HWY_INLINE void ForEachVector(D d, size_t n, F&& f) {
   if (i < n) f(i, PartOfVector{n - i});
 }
 
-/// f(i, part, accumulators) for each vector; there are four sets of accumulators, so that steps need not wait for one
-/// another, joined in the end by combine(a, b).
+/// Calls f(i, part, accumulators) for each vector. There are four sets of accumulators, so that steps need not wait for
+/// one another; combine(a, b) joins them in the end.
 template <int kCount, class D, class F, class Combine, class V = hn::Vec<D>>
 HWY_INLINE void Reduce(D d, size_t n, V (&result)[kCount], F&& f, Combine&& combine) {
   const size_t lanes = hn::Lanes(d);
@@ -105,7 +106,7 @@ HWY_INLINE void Sums(D d, size_t n, T (&totals)[kCount], F&& f) {
   for (int k = 0; k < kCount; ++k) totals[k] = hn::GetLane(hn::SumOfLanes(d, sums[k]));
 }
 
-/// The largest element; minus infinity of none.
+/// The largest element; minus infinity if n is 0.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE T Largest(D d, const T* x, size_t n) {
   constexpr T kLowest = -std::numeric_limits<T>::infinity();

@@ -29,7 +29,7 @@ void ForwardRows(SoftmaxKind kind, const T* x, T* y, int64_t rows, size_t column
       ForEachVector(d, columns,
                     [&](size_t i, auto part) HWY_ATTR { part.Store(d, hn::Mul(part.Load(d, y + i), scale), y + i); });
     } else {
-      // One after the other: beside a large shift, the logarithm would be lost in the rounding of their sum.
+      // In two steps: the logarithm, added to a large shift first, would be lost in rounding.
       const T sum = SumOfExponentials(x, shift, columns, static_cast<T*>(nullptr));
       const auto log_sum = hn::Set(d, static_cast<T>(sum == 0 ? 0.0 : std::log(static_cast<double>(sum))));
       const auto from = hn::Set(d, shift);

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kChunk = 4096;  // elements of a block
 
-// The arguments in the type of the parameters. 1 - beta is rounded once: formed from a rounded beta it is far off.
+// The arguments in the type of the parameters. 1 - beta is formed in float64 and rounded once: formed from a rounded
+// beta it would be far off.
 template <class T>
 struct Numbers {
   T rest_1, beta_2, rest_2, epsilon, rate, root_scale, rest_of_average;

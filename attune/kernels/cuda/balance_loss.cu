@@ -8,10 +8,10 @@
 namespace attune {
 namespace {
 
-constexpr double kLeastSum = 1e-20;  // of the scores of a token
+constexpr double kLeastSum = 1e-20;  // added to the sum of a token's scores, which may be 0
 constexpr int kLossThreads = 512;
 
-// Of one token: the sum of its scores, and that of their products with the shares, divided by it.
+// Of one token: the sum of its scores, and the sum of scores times shares, divided by the sum of the scores.
 struct TokenSums {
   double scores, products;
 };

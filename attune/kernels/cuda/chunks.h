@@ -5,8 +5,8 @@
 
 namespace attune::cuda {
 
-/// The tensor of a block. Entry::first is the number of the first block of a tensor; entries are in that order, and the
-/// first one begins with block 0.
+/// Returns the entry of the tensor that a block works on. Entry::first is the number of the first block of a tensor;
+/// entries are in that order, and the first one begins with block 0.
 template <class Entry>
 ATTUNE_DEVICE const Entry& entry_of(const Entry* entries, int64_t count, int64_t block) {
   int64_t begin = 0, end = count;  // entries[begin].first <= block

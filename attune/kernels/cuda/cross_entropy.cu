@@ -39,7 +39,7 @@ struct RowInputs {
   int32_t ignore_index;
   double smoothing;
   int64_t columns, row_size;
-  int64_t in_fours;  // so many of the columns, the first ones, can be read and written as Fours
+  int64_t in_fours;  // the first `in_fours` columns can be read and written as Fours
 
   ATTUNE_DEVICE const T* row(int64_t r) const { return logits + r * row_size; }
 };
@@ -53,12 +53,12 @@ RowInputs<T> inputs_of(const CrossEntropyInputs& in, const Out* d_logits = nullp
           row_size, fours ? columns / 4 * 4 : 0};
 }
 
-// Group is One or Four.
+// How many numbers a Group has, which is One or Four.
 template <template <class> class Group>
 constexpr int kWidth = sizeof(Group<float>) / sizeof(float);
 
-// work(group, c) for each group x[c], ... of columns begin ... end - 1 that is this thread's, in their order. A thread
-// reads several groups before it works on the first of them.
+// Calls work(group, c) for each of this thread's groups of columns begin ... end - 1, in ascending order; a group
+// begins with x[c]. Reads several groups before it works on the first of them.
 template <template <class> class Group, class T, class Work>
 ATTUNE_DEVICE void for_groups(const cuda::Thread& thread, const T* x, int64_t begin, int64_t end, const Work& work) {
   constexpr int kBatch = sizeof(Group<T>) > 16 ? 2 : 4;

@@ -30,7 +30,7 @@ ATTUNE_DEVICE void write_four(T* x, int64_t i, const Four<T>& values) {
   *reinterpret_cast<Four<T>*>(x + i) = values;
 }
 
-/// In the place of a Four where the numbers cannot be read as such.
+/// A single number, for memory that cannot be read as Fours.
 template <class T>
 struct One {
   T value[1];

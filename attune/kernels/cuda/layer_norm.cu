@@ -23,7 +23,7 @@ int norm_threads(int64_t columns) {
   return cuda::threads_for(columns, kNormThreads, kElementsOfThread);
 }
 
-// From the mean and the sum of the squares of x - mean.
+// The statistics of a row from its mean and from the sum of (x - mean)^2.
 template <class T>
 ATTUNE_DEVICE LayerNormStatistics<T> statistics_of(NormForm form, T mean, T squares, T columns, T epsilon) {
   if (form != NormForm::unbiased_std)
@@ -51,7 +51,7 @@ struct RowGradient {
   ATTUNE_DEVICE T operator()(T g, T z) const { return factor * (g - average - z * parallel); }
 };
 
-// One block for each row; every thread reads and writes the same columns in each pass. Statistics are float64: a few
+// One block for each row. A thread has the same columns in every pass but add(). Statistics are float64: a few
 // operations for a row.
 template <class T, class Y, class Out>
 struct NormForward {
@@ -220,7 +220,7 @@ struct WarpNormForward {
     constexpr auto kColumns = static_cast<float>(Row::kColumns);
     float mean = 0;
     if (form != NormForm::rms) {
-      // Without the first number a row of equal numbers has exactly their mean.
+      // With the first number subtracted first, the mean of equal numbers is exact.
       const float first = thread.shuffle(in.value[0], 0);
       mean = first + in.sum(thread, [&](float v, int) { return v - first; }) / kColumns;
     }
@@ -264,8 +264,8 @@ struct WarpNormBackward {
   }
 };
 
-// Calls f with the number of fours that each lane of a warp has of a row, as a constant, or returns false: a warp holds
-// rows of 128, 256, ... 1024 columns.
+// Calls f with the number of fours that each lane of a warp has of a row, as a constant, and returns true. Returns
+// false if a warp cannot hold such rows: it holds those of 128, 256, ... 1024 columns.
 template <class F, int... kBefore>
 bool for_fours_of_lane(int64_t columns, std::integer_sequence<int, kBefore...> /*numbers*/, F&& f) {
   return ((columns == WarpRow<kBefore + 1>::kColumns && (f(std::integral_constant<int, kBefore + 1>{}), true)) || ...);
@@ -285,7 +285,7 @@ bool have_fours(const T*... pointers) {
   return (cuda::has_fours(pointers) && ...);
 }
 
-// Whether WarpNormForward could do the work, and did.
+// Runs WarpNormForward if it can do the work. Returns whether it did.
 template <class T, class Y, class Out>
 bool forward_by_warps(Cuda device, const LayerNormForward& a) {
   if constexpr (std::is_same_v<T, float> && !std::is_same_v<Y, double> && !std::is_same_v<Out, double>) {
@@ -315,7 +315,7 @@ bool forward_by_warps(Cuda device, const LayerNormForward& a) {
   return false;
 }
 
-// Whether WarpNormBackward could do the work, and did.
+// Runs WarpNormBackward if it can do the work. Returns whether it did.
 template <class T, class Dy>
 bool backward_by_warps(Cuda device, const LayerNormBackward& a) {
   if constexpr (std::is_same_v<T, float> && !std::is_same_v<Dy, double>) {

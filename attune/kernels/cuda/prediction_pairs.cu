@@ -24,7 +24,8 @@ struct PairInputs {
   ATTUNE_DEVICE const T* row(int64_t r) const { return logits + r * row_size; }
 };
 
-// log p[c] = (x[c] - shift) - log(sum). One after the other: their sum, rounded, is far off where logits are large.
+// log p[c] = (x[c] - shift) - log(sum). One is subtracted after the other: shift + log(sum), rounded, is far off where
+// logits are large.
 template <class T>
 struct LogProbabilities {
   T shift, log_sum;

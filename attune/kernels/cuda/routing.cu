@@ -49,7 +49,7 @@ struct RouteForward {
     T* const weights = all_weights + thread.block() * form.experts_per_token;
     auto values = thread.shared<double>(experts);
     auto of_group = thread.shared<double>(form.groups);
-    auto of_token = thread.shared<int32_t>(form.experts_per_token);  // as chosen
+    auto of_token = thread.shared<int32_t>(form.experts_per_token);  // its experts, best first
     for (int64_t e = thread.index(); e < experts; e += thread.count()) {
       const T value = bias != nullptr ? scores[e] + bias[e] : scores[e];
       values[e] = std::isnan(value) ? -cuda::infinity<double>() : static_cast<double>(value);

@@ -24,18 +24,18 @@ struct RowTask {
   int64_t size;
   double temperature, least;
   int64_t answer;  // where its numbers begin among those of all rows, see Answer
-  int64_t pieces;  // likewise
+  int64_t pieces;  // likewise the sums of its pieces
   TokenList excluded, more_excluded, set_aside;
   int32_t likeliest, first_number, numbers;
   bool wants_sum;
 };
 
-// The places of a row's numbers: what SamplingJob has, as doubles, which hold logits and tokens exactly. The logits
-// that are set aside come first, then token and logit of the likeliest, then token, `before` and `after` of the drawn
-// ones.
+// Where each result of SamplingJob stands among the numbers of a row. All are doubles, which hold logits and tokens
+// exactly. First come the five single results, then the logits that are set aside, then token and logit of each of the
+// likeliest, then token, `before` and `after` of each drawn token.
 struct Answer {
   static constexpr int64_t kValid = 0, kPossible = 1, kLargest = 2, kSum = 3, kNearLeast = 4, kLists = 5;
-  static constexpr int64_t kLikely = 2, kDrawn = 3;  // numbers of one
+  static constexpr int64_t kLikely = 2, kDrawn = 3;  // numbers of one such token
 
   ATTUNE_HOST_DEVICE static int64_t likeliest(const RowTask& task) { return kLists + task.set_aside.count; }
   ATTUNE_HOST_DEVICE static int64_t drawn(const RowTask& task) { return likeliest(task) + kLikely * task.likeliest; }
@@ -49,7 +49,7 @@ struct SampleRows {
   const int32_t* lists;
   const double* numbers;
   double* answers;
-  double* sums;  // of the pieces of rows of which tokens are drawn
+  double* sums;  // of the weights of each piece, for rows with wants_sum
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const RowTask& task = tasks[thread.block()];
@@ -157,7 +157,7 @@ struct SampleRows {
     }
   }
 
-  // Of two tokens the one with the larger key has the larger logit, or the same one and the lower id. Zeros are equal.
+  // A larger key means a larger logit, or an equal logit and a lower id. 0 and -0 are equal.
   ATTUNE_DEVICE static unsigned long long key_of(float logit, int64_t token) {
     const float value = logit == 0 ? 0.0f : logit;
     uint32_t bits = 0;
@@ -169,8 +169,9 @@ struct SampleRows {
     return static_cast<int64_t>(0xffffffffu - static_cast<uint32_t>(key));
   }
 
-  // Returns a number that the keys of the `wanted` likeliest tokens reach and no other does. The key of the last of
-  // them is found digit by digit, from the highest: `digits` counts the keys that begin as it does.
+  // Returns a number that the keys of the `wanted` likeliest tokens reach and all others do not. The smallest of these
+  // keys is found digit by digit, from the highest: of the keys that begin with the digits found so far, `digits`
+  // counts how many go on with each digit.
   ATTUNE_DEVICE static unsigned long long least_key(cuda::Thread& thread, const RowTask& task, int64_t wanted,
                                                     const cuda::SharedArray<int32_t>& digits) {
     unsigned long long begin = 0;

@@ -9,7 +9,7 @@
 
 namespace attune::cuda {
 
-/// An element of a place is the sum of that column of its rows.
+/// Element i is one column of a place: the sum of this column over the rows that go there.
 template <class T>
 struct SumOfRows {
   const int32_t* starts;

@@ -26,7 +26,7 @@ struct SoftmaxForward {
     T largest = -cuda::infinity<T>();
     for (int64_t c = thread.index(); c < columns; c += thread.count()) largest = std::fmax(largest, from[c]);
     largest = thread.reduce(largest, cuda::Largest{});
-    if (largest == -cuda::infinity<T>()) largest = 0;  // all are: exp gives 0, not NaN
+    if (largest == -cuda::infinity<T>()) largest = 0;  // all logits are -infinity: exp gives 0, not NaN
     T sum = 0;
     for (int64_t c = thread.index(); c < columns; c += thread.count()) sum += std::exp(from[c] - largest);
     sum = thread.reduce(sum, cuda::Sum{});

@@ -19,7 +19,8 @@ inline TokenList append(std::vector<int32_t>& table, std::span<const int32_t> li
   return {begin, static_cast<int32_t>(list.size())};
 }
 
-/// Whether both are the same list of the caller, as that of neighbouring rows often is: the table needs it once.
+/// Whether a and b are the same list in memory. Neighbouring rows often share a list, which the table then needs only
+/// once.
 inline bool same_memory(std::span<const int32_t> a, std::span<const int32_t> b) {
   return a.data() == b.data() && a.size() == b.size();
 }

@@ -33,7 +33,7 @@ struct RowJob {
   int64_t size;
   int64_t found;  // where its results begin
   int32_t count;
-  cuda::TokenList excluded, wanted, penalized;  // the first ascending
+  cuda::TokenList excluded, wanted, penalized;  // `excluded` is ascending
   bool renormalize;
   double penalty;
 };
@@ -87,7 +87,7 @@ struct TopCandidates {
     }
   }
 
-  /// Returns log(sum(exp(x))), infinite if the row is no distribution.
+  /// Returns log(sum(exp(x))); infinite or NaN if the row is no distribution.
   ATTUNE_DEVICE static double log_sum_of(cuda::Thread& thread, const T* x, int64_t size) {
     double largest = -cuda::infinity<double>(), invalid = 0;
     for (int64_t i = thread.index(); i < size; i += thread.count()) {
@@ -128,7 +128,7 @@ std::span<const int32_t> wanted_of(const CandidateJob& job) {
   return job.query.rules->wanted;
 }
 
-// What the host makes of a row's results.
+// Writes a row's candidates into its room. Returns how many there are, or -1 if the row is no distribution.
 int64_t take(const CandidateJob& job, std::span<const int32_t> excluded, std::span<const Found> found, double log_sum) {
   if (!std::isfinite(log_sum)) return -1;
   const size_t wanted = wanted_of(job).size();
@@ -155,7 +155,7 @@ void find(Cuda device, std::span<CandidateJob> jobs) {
   for (size_t j = 0; j < jobs.size(); ++j) {
     const auto& [row, query, room, ignored] = jobs[j];
     excluded.push_back(excluded_of(query, merged[j]));
-    const bool shared = j > 0 && cuda::same_memory(excluded[j], excluded[j - 1]);  // with the previous row: only once
+    const bool shared = j > 0 && cuda::same_memory(excluded[j], excluded[j - 1]);  // with the previous row
     rows.push_back({.x = row.logits.data<T>() + row.row * row.logits.size(1),
                     .size = row.size,
                     .found = numbers,

@@ -62,8 +62,8 @@ constexpr int64_t scale_bytes(WeightFormat format, int64_t in) {
   return 0;
 }
 
-/// The offset in bytes of input k of output j (of 16): in an int8 panel counted from the end of its sums, in an int4
-/// panel within the half of the group that k lies in.
+/// The offset in bytes of input k of output j (of 16): in an int8 panel from the end of its sums; in an int4 panel from
+/// the beginning of the group, where k counts within its half of the group.
 constexpr int64_t int8_place(int64_t k, int64_t j) {
   return k / 4 * kPanelRow + j * 4 + k % 4;
 }

@@ -18,7 +18,7 @@ struct QuantisedGroup {
 };
 
 /// Returns q = round(w / scale) in [-8, 7] for up to kGroupInputs inputs of one output; missing inputs count as zeros.
-/// Of several candidate scales, the one with the least squared error is taken.
+/// Tries several scales and takes the one with the least squared error.
 QuantisedGroup quantise_group(std::span<const float> weight);
 
 }  // namespace attune

@@ -20,7 +20,7 @@ inline double gelu_tanh_slope(double x) {
   return std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
 }
 
-// Of gelu_sigmoid, x sigmoid(kGeluSigmoidSlope x).
+// gelu_sigmoid(x) = x sigmoid(kGeluSigmoidSlope x).
 constexpr double kGeluSigmoidSlope = 1.702;
 
 /// Phi(x), the distribution function of the normal distribution.

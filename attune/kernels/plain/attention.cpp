@@ -142,7 +142,7 @@ void forward(const AttentionInputs& in, const Tensor& out, const Tensor& log_sum
   });
 }
 
-// A gradient that is summed in float64, with the rows of its tensor or of its columns.
+// Sums a gradient in float64. Its rows are those of a table, or the heads of rows (row * heads + head).
 class Sum {
  public:
   Sum(int64_t rows, int64_t width) : width_(width), sums_(static_cast<size_t>(rows * width)) {}

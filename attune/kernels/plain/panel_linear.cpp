@@ -13,7 +13,7 @@
 namespace attune {
 namespace {
 
-// The numbers of inputs that share a scale: in a row, and in the weights.
+// How many inputs share a scale, in a row of x and in the weights.
 int64_t group_size(const Panels& weight) {
   return weight.format == WeightFormat::int4 ? kGroupInputs : weight.in;
 }
@@ -71,7 +71,7 @@ std::vector<float> row_of(const Tensor& x, int64_t row, int64_t in) {
   return {x.data<bfloat16>() + row * in, x.data<bfloat16>() + (row + 1) * in};
 }
 
-// Returns a function that computes any output o of one row of x.
+// Computes any output o of one row of x.
 class RowProduct {
  public:
   RowProduct(const Panels& weight, const Tensor& bias, const float* x)

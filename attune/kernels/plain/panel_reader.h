@@ -20,7 +20,7 @@ class PanelReader {
     const uint8_t both = panel[k / kGroupInputs * kGroupBytes + int8_place(within % 16, j)];
     return (within < 16 ? both & 15 : both >> 4) - 8;
   }
-  /// What such a q is multiplied with.
+  /// The scale of number(o, k).
   float scale(int64_t o, int64_t k) const {
     if (panels_.format == WeightFormat::int8) return panels_.scales.data<float>()[o];
     const int64_t groups = divide_up(panels_.in, kGroupInputs), panel = o / kPanelOutputs;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// The indices of the `count` largest values, largest first, of equals the first one.
+// The indices of the `count` largest values, largest first, and of equal ones the first one first.
 std::vector<int64_t> largest(const std::vector<double>& values, int64_t count) {
   std::vector<int64_t> order(values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);

@@ -29,7 +29,7 @@ struct Dense {
   bool operator==(const Dense&) const = default;
 };
 
-/// Of several networks, experts, each token goes through some: Shazeer et al. 2017; Fedus et al. 2021, "Switch
+/// Several networks, the experts; each token goes through some of them: Shazeer et al. 2017; Fedus et al. 2021, "Switch
 /// Transformers"; DeepSeek-AI 2024, "DeepSeek-V3", section 2.1.2. The defaults are those of Mixtral (Jiang et al.
 /// 2024).
 struct Experts {
@@ -82,14 +82,14 @@ struct VariantNames<FeedForwardKind> {
 
 // All of these take `network`, the model's own settings of feed-forward networks.
 
-/// Throws ConfigError naming the field. `layers` is the number of the longest stack.
+/// Throws ConfigError naming the field. `layers` is the number of layers of the longest stack.
 void validate(const FeedForwardKind& kind, const FeedForwardConfig& network, int64_t layers);
 /// The sublayer of layer `layer` of a stack, from 0, and the numbers of its parameters: of all, and of those that one
 /// token is multiplied with.
 std::unique_ptr<FeedForwardNetwork> build(const FeedForwardKind& kind, const FeedForwardConfig& network, int64_t layer);
 int64_t parameter_count(const FeedForwardKind& kind, const FeedForwardConfig& network, int64_t layer);
 int64_t active_parameter_count(const FeedForwardKind& kind, const FeedForwardConfig& network, int64_t layer);
-/// Whether layers of a stack differ.
+/// Whether there are experts, and layers that have one network instead.
 bool has_dense_layers(const FeedForwardKind& kind);
 /// For people: "8 experts of 2048, 2 for each token"; empty for one network.
 std::string summary(const FeedForwardKind& kind, const FeedForwardConfig& network);

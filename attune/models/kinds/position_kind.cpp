@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-// Names the field in errors of what positions are made of.
+// Puts "positions." in front of the message of a ConfigError.
 template <class Check>
 void with_prefix(Check&& check) {
   try {

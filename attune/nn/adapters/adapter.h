@@ -36,10 +36,10 @@ class Adapter final : public Module {
   /// s B A, which the adapter adds to W        [out, in]
   Tensor product() const;
 
-  /// Adds adapter `number` to those to choose from: `a` is A [rank, in], `b` is B [out, rank], both float32. Of numbers
-  /// that were not added, rows get nothing.
+  /// Adds adapter `number` to those to choose from: `a` is A [rank, in], `b` is B [out, rank], both float32. Rows that
+  /// choose a number that was not added get nothing.
   void add_choice(int32_t number, const Tensor& a, const Tensor& b, double scale);
-  /// Whether there are some to choose from and rows that do.
+  /// Whether there are adapters to choose from, and rows of the batch that choose.
   bool is_chosen() const { return !choices_.empty() && execution().adapter_rows != nullptr; }
   /// s (x A^T) B^T of the rows that have an adapter, each with its own. A row of the result depends on that row of x
   /// alone, bit for bit.        x [rows.sorted().size(), in] -> [same, out]
@@ -49,7 +49,7 @@ class Adapter final : public Module {
 
  private:
   struct Choice {
-    std::shared_ptr<const PanelWeight> a, b;  // s B; null: adds nothing
+    std::shared_ptr<const PanelWeight> a, b;  // A and s B; null: the adapter adds nothing here
   };
   Parameter a_, b_;
   double scale_ = 1;

@@ -29,11 +29,11 @@ class AdapterRows {
 
   int64_t rows() const { return static_cast<int64_t>(adapters_.size()); }
   std::span<const int32_t> adapters() const { return adapters_; }
-  /// Whether a row has one.
+  /// Whether any row has an adapter.
   bool any() const { return !segments_.empty(); }
   /// The rows that have an adapter, in the order of their adapters.
   const Indices& sorted() const { return sorted_; }
-  /// Of each row its place in sorted(), or -1.
+  /// The place of each row in sorted(), or -1.
   const Indices& places() const { return places_; }
   std::span<const Segment> segments() const { return segments_; }
 

@@ -18,7 +18,7 @@
 namespace attune {
 namespace {
 
-constexpr std::string_view kPlace = ".lora";              // of the adapter in a projection's name
+constexpr std::string_view kPlace = ".lora";              // follows the name of the projection
 constexpr uint64_t kStream = uint64_t{0x6c6f7261} << 32;  // "lora": the model's own parameters have other streams
 
 class Slots final : public Visitor {

@@ -32,16 +32,16 @@ std::vector<AdapterSlot> adapter_slots(Module& module);
 /// that names no projection, or one whose weight is not read by that product alone.
 void add_adapters(Module& module, const LoraConfig& config, uint64_t seed);
 
-/// The weight of a projection with what its adapter, if there is one, adds; a tensor of its own, without panels; what
-/// is quantised is widened. Throws ConfigError when the weight is there as panels alone.
+/// Returns the weight of a projection plus what its adapter adds, if there is one: in a tensor of its own, without
+/// panels, and widened if it was quantised. Throws ConfigError when the weight is there as panels alone.
 Parameter with_adapter(const Parameter& weight, const Adapter& adapter);
 
 /// A parameter as files store it.
 struct AdaptedParameter {
   std::string name;
   Tensor tensor;
-  /// In place of `tensor`: with what an adapter adds, or widened. Files take one after the other, so that these are
-  /// never all in memory.
+  /// In place of `tensor`, for values that have to be computed: those of a weight plus its adapter, or of a quantised
+  /// weight. Files take one after the other, so that these are never all in memory.
   std::optional<LaterTensor> later = {};
 };
 

@@ -9,7 +9,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// How the weights that adapters leave as they are lie in memory.
+/// How the base model's weights, which are not trained, are stored in memory.
 enum class BasePrecision {
   float32,
   int8  // as `attune quantize` makes them; products read the widened numbers: Dettmers et al. 2023, "QLoRA"

@@ -16,8 +16,8 @@ struct AttentionCost {
   double cached_operations = 0;  // the part of `operations` that reads the cache row by row
   double bytes = 0;              // of weights, cache, keys and values, read or written
 
-  /// The operations of a matrix product that takes as long. Measured on AVX-512: products at 150 GFLOP/s, sums over
-  /// cached rows at 100 GFLOP/s, and about 4 operations in the time that a byte takes to move.
+  /// The cost as operations of a matrix product that takes as long. Measured on AVX-512: products at 150 GFLOP/s, sums
+  /// over cached rows at 100 GFLOP/s, and about 4 operations in the time that a byte takes to move.
   double total() const { return operations + 0.5 * cached_operations + 4 * bytes; }
 };
 

@@ -198,7 +198,7 @@ AttentionOutput MultiHeadAttention::attend_cached(const Tensor& query, const Cac
   return {.states = w_o_(heads.reshape({-1, heads_ * d_head_})), .weights = weights};
 }
 
-// Which way a row goes depends on its own sequence alone.
+// How a row is computed depends on its own sequence alone.
 AttentionResult MultiHeadAttention::cached_heads(const Tensor& query, const CachedQueries& q,
                                                  const AttentionCache& cache) const {
   const SlotTable& table = *q.table;

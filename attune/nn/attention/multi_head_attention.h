@@ -17,7 +17,7 @@ struct MultiHeadAttentionConfig {
   bool query_key_value_bias = true;
   bool output_bias = true;
   bool head_norm = false;     // a norm on each head of queries and of keys, before they are rotated
-  LayerNormConfig norm = {};  // of that kind
+  LayerNormConfig norm = {};  // the form of these norms
   double soft_cap = 0;        // see AttentionOptions
   double scale = 0;           // of the scores; 0: 1 / sqrt(d_head)
   double dropout = 0;         // on the attention weights
@@ -64,8 +64,8 @@ class MultiHeadAttention final : public Attention {
   /// cached_heads() of rows that each read the cache for themselves.
   AttentionResult heads_by_row(const Tensor& query, const SlotTable& table, const AttentionCache& cache,
                                bool with_weights) const;
-  /// cached_heads() of a part of a prompt, which reads the keys and values in `slots`: one for each token up to its
-  /// last.
+  /// cached_heads() of a part of a prompt, which reads the keys and values in `slots`: those of all tokens up to the
+  /// part's last one.
   Tensor heads_of_prompt(const Tensor& query, std::span<const int32_t> slots, const AttentionCache& cache) const;
   AttentionOptions attention_options(const AttentionMask& mask) const;
   AttentionOutput attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;

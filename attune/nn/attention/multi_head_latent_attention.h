@@ -64,7 +64,7 @@ class MultiHeadLatentAttention final : public Attention {
                          const AttentionMask& mask) const;
   AttentionOutput attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
                          const AttentionMask& mask) const;
-  /// Whether queries [begin, end), a group, read keys and values that are formed again from their latents.
+  /// Whether queries [begin, end), a group, read keys and values that are computed again from the cached latents.
   bool expands(const CachedQueries& queries, int64_t begin, int64_t end) const;
   AttentionOutput attend_absorbed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor attend_expanded(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;

@@ -93,8 +93,8 @@ Tensor empty_or_undefined(const Tensor& like) {
   return like.defined() ? Tensor::empty_like(like) : Tensor{};
 }
 
-// The three inputs, and for each the input that owns its gradient tensor: the first of those that are parts of one
-// tensor. Two inputs that read the same columns have one gradient tensor each.
+// The three inputs, and for each the index of the input whose gradient tensor it shares: inputs that are different
+// columns of one tensor share that of the first of them. Inputs that read the same columns have one each.
 struct Parts {
   std::array<HeadColumns, 3> heads;  // q, k, v
   std::array<size_t, 3> owner;

@@ -28,8 +28,8 @@ struct GuidedAttentionOptions {
 /// How far a head of attention is from a given alignment:
 ///   loss_scale * sum over queries t and keys j of -a_tj log softmax(q_t k^T * scale)_j
 /// where a_tj is 1 / n for each of the n keys that query t is aligned with and 0 for the others. A query without links
-/// adds nothing. The gradient of its score for key j is loss_scale * (softmax_j - a_tj). Dropout of the weights plays
-/// no part.
+/// adds nothing. For any other query t the gradient of the score for key j is loss_scale * (softmax_j - a_tj). Dropout
+/// of the weights plays no part.
 ///   q [total_q, heads, d_k]   k [total_kv, kv_heads, d_k]; query head h reads key head h / (heads / kv_heads)
 ///   returns a scalar like q
 /// Differentiable in q and k as cross_entropy() is in logits. Throws ShapeError, and DataError for links to keys that a

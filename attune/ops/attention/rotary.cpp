@@ -33,7 +33,7 @@ void check(const Tensor& x, const Indices& positions, const RotaryOptions& optio
 // What forward and backward share: the table of angles, and the row of the table for each row of x.
 struct Rotations {
   Tensor table;       // [positions, 2, pairs]
-  Indices positions;  // of the table, or none: first, first + 1, ...
+  Indices positions;  // of the rows of the table; empty: first, first + 1, ...
   int64_t first = 0;
   Indices rows;  // of the table: one for each row of x
 };
@@ -65,7 +65,7 @@ RotaryRows arguments_of(const Tensor& x, const Rotations& rotations, RotaryPairi
           .y = Tensor::empty_like(x)};
 }
 
-// The pair, as a real number, that makes so many turns over the trained context.
+// The index of the pair that makes this many turns over the trained context, as a real number.
 double pair_with_turns(const RotaryOptions& options, double turns, int64_t dimensions) {
   const double angle = turns * 2 * std::numbers::pi / static_cast<double>(options.original_length);
   return -static_cast<double>(dimensions) * std::log(angle) / (2 * std::log(options.base));

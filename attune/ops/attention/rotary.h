@@ -19,7 +19,7 @@ enum class RotaryScaling {
   llama3,    // YaRN's ramp in turns, without its magnitude, Dubey et al. 2024
   longrope,  // each pair has a factor of its own, Ding et al. 2024
 };
-/// What the ramp of yarn, between the pairs that are not scaled and those that are, is linear in.
+/// The number in which the ramp of yarn is linear, from the pairs that are not scaled to those that are.
 enum class RotaryRamp {
   turns,        // the number of turns over the trained context, as in the paper, section 3.2
   pairs,        // the index of the pair, from the one with beta_fast turns, rounded down, to that with beta_slow turns,

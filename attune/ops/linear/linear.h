@@ -13,17 +13,17 @@ class PanelWeight;  // attune/ops/linear/panel_weight.h
 
 struct LinearOptions {
   Activation activation = Activation::none;
-  DropoutMask dropout = {};  // after the activation; after a ReLU the gradient is 0 where the result is, without a mask
-  /// If bfloat16_products(), the result is bfloat16: for readers that would round it, or that add it to float32.
+  DropoutMask dropout = {};  // after the activation; the gradient of a ReLU needs no mask: it is 0 where the result is
+  /// If the product takes bfloat16, the result is bfloat16 too: for readers that round it, or that add it to float32.
   bool bf16_output = false;
 };
 
 /// dropout(activation(x weight^T + bias)), with bias and activation in the matrix product's epilogue.
 ///   x [..., in]   weight [out, in]   bias [out] or undefined
 ///   returns [..., out]
-/// If bfloat16_products(), a float32 weight is rounded to bfloat16 for the product, and so is x unless it is bfloat16.
-/// Else, with a float32 x, a bfloat16 weight is widened for the product. Differentiable in x, weight and bias. Throws
-/// ShapeError, also for a bfloat16 weight that needs a gradient: only models that are used have such weights.
+/// The product takes bfloat16 if bfloat16_products() or if x is bfloat16: a float32 x and a float32 weight are rounded
+/// for it. Else a bfloat16 weight is widened for the product. Differentiable in x, weight and bias. Throws ShapeError,
+/// also for a bfloat16 weight that needs a gradient: only models for inference have such weights.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Activation activation = Activation::none);
 

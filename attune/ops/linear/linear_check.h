@@ -7,7 +7,7 @@
 
 namespace attune {
 
-/// Throws ShapeError, naming the operation, where `weight` is bfloat16 and needs a gradient: only models that are used
+/// Throws ShapeError, naming the operation, where `weight` is bfloat16 and needs a gradient: only models for inference
 /// have such weights.
 void check_weight_gradient(std::string_view op, const Tensor& weight);
 

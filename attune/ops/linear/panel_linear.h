@@ -17,8 +17,8 @@ namespace attune {
 Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
                     Activation activation = Activation::none);
 
-/// Whether products with both read x in one form, so that they can be one product: both are of one format, or both are
-/// not quantised.
+/// Whether products with a and b read x in the same form, so that they can be one product: both have the same format,
+/// or neither is quantised.
 bool read_one_input(const PanelWeight& a, const PanelWeight& b);
 
 struct PanelParameters {
@@ -34,7 +34,7 @@ Tensor fused_panel_linear(const Tensor& x, std::span<const PanelParameters> para
 void panel_linear_each(const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products);
 
 /// panel_linear() of each segment of rows with parameters of its own: rows offsets[i] to offsets[i + 1] - 1 of x times
-/// those of parameters[i]. Parameters of empty segments are not read.
+/// those of parameters[i]. Parameters of empty segments are not read, but for the width of the first.
 ///   x [rows, in]   every weight [out, in]   returns [rows, out]
 Tensor segment_panel_linear(const Tensor& x, std::span<const int64_t> offsets,
                             std::span<const PanelParameters> parameters);

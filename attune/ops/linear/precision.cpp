@@ -13,8 +13,8 @@
 
 namespace attune {
 
-// Copies by their rows, and by the addresses and sizes of the parameters that are stacked. These are kept alive, so
-// that no other tensor gets their address. The threads of a parallel region share the copies.
+// A copy is found by its number of rows, and by the address and the size of each stacked parameter. The parameters are
+// kept alive, so that no other tensor gets their address. The threads of a parallel region share the copies.
 struct Bfloat16Copies {
   struct Copy {
     std::vector<Tensor> parameters;

@@ -40,13 +40,13 @@ Tensor for_sums(const Tensor& x);
 /// converted into each other. Not copied where they are adjacent (Tensor::joined) and have the type. Not recorded.
 Tensor stacked(std::span<const Tensor> parameters, DType type);
 
-/// The parameters of several products stacked in one bfloat16 tensor. That of float32 parameters is kept while
-/// bfloat16_products(). Those that are bfloat16 are not copied if they are adjacent (Tensor::joined); else their copy
-/// is not kept, so that no second one of a whole model comes to be in memory. Where the parameters have fewer than
-/// `least_rows` rows, so many rows of the result are there, the last ones zeros.
+/// The parameters of several products stacked in one bfloat16 tensor. If one is float32 and bfloat16_products(), the
+/// tensor is kept until the outermost ProductPrecisionScope ends. bfloat16 parameters are not copied if they are
+/// adjacent (Tensor::joined); else a copy is made each time, since kept ones could add up to a second model in memory.
+/// Where the parameters have fewer than `least_rows` rows, rows of zeros follow up to this number.
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters, int64_t least_rows = 0);
 
-/// x, or where x has fewer rows a copy of it with so many, the last ones zeros. Not recorded.
+/// Returns x if it has at least `least_rows` rows, else a copy with this many, the last ones zeros. Not recorded.
 Tensor with_rows(const Tensor& x, int64_t least_rows);
 
 }  // namespace attune

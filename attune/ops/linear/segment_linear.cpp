@@ -35,7 +35,7 @@ int64_t out_of(const LinearParameters& p) {
   return p.quantised ? p.quantised->out() : p.weight.size(0);
 }
 
-// As the product with x reads it; what is quantised is widened for this product.
+// The weight as the product with x reads it. A quantised one is widened, for this product alone.
 Tensor read_weight(const Tensor& x, const LinearParameters& p) {
   const Tensor weight = weight_of(p, x.dtype());
   return x.dtype() == DType::bf16 ? to_bfloat16(weight) : weight;

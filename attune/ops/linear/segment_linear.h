@@ -10,7 +10,7 @@
 namespace attune {
 
 /// linear() of each segment of rows with parameters of its own: rows offsets[i] to offsets[i + 1] - 1 of x times those
-/// of parameters[i]. Parameters of empty segments are not read and get no gradient.
+/// of parameters[i]. Parameters of empty segments are not read, but for the width of the first, and get no gradient.
 ///   x [rows, in]   each weight [out, in], each bias [out] or undefined   returns [rows, out]
 /// bfloat16 and `bf16_output` as in linear(). Differentiable in x and in the parameters. Throws as linear() does.
 Tensor segment_linear(const Tensor& x, std::span<const int64_t> offsets, std::span<const LinearParameters> parameters,

@@ -30,7 +30,7 @@ bool word_begins(std::string_view text, size_t at) {
   return at < text.size() && has_property(text, at, properties::word);
 }
 
-// Looks back no further than to `begin`: tokens that are spaces would look at all before them again and again.
+// Looks back no further than `begin`: otherwise many tokens that are spaces would take quadratic time.
 size_t before_spaces(std::string_view text, size_t at, size_t begin) {
   while (at > begin) {
     const size_t previous = previous_character(text, at);

@@ -24,7 +24,7 @@ struct AddedToken {
   bool single_word = false;  // only between characters that are not of words
   bool lstrip = false;       // takes white space before it
   bool rstrip = false;       // takes white space behind it
-  bool normalized = true;    // is looked for in normalized text, itself normalized
+  bool normalized = true;    // its normalized form is looked for in normalized text
   bool special = false;      // is left out when text is decoded
 };
 
@@ -41,7 +41,7 @@ class AddedTokens {
   /// Tokens that the model has keep its ids; others follow its last one. `normalizer` may be null.
   AddedTokens(const std::vector<AddedToken>& tokens, const TokenMap& model, const Normalizer* normalizer);
 
-  /// From now on special tokens in a text are text.
+  /// From now on special tokens that stand in a text are text like any other.
   void split_special_tokens() { splits_special_ = true; }
 
   /// Cuts a text at the added tokens that are looked for before (`normalized` false) or after normalization.
@@ -50,7 +50,7 @@ class AddedTokens {
 
   const AddedToken* find(int32_t id) const;
   int32_t id(std::string_view content) const;  // -1: none
-  /// What an added token becomes in a text.
+  /// The text that an added token becomes when ids are decoded.
   const std::string& text(int32_t id) const;
   bool is_special(int32_t id) const { return special_ids_.contains(id); }
   int32_t highest_id() const { return highest_id_; }

@@ -1,5 +1,5 @@
 #pragma once
-// What makes a text of tokens.
+// Turns tokens into a text.
 
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ class Decoder {
 /// The decoder that a value describes; null for null. Throws FileError.
 std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::string& where, int depth = 0);
 
-/// Takes out spaces that English has not: in front of . ? ! , and of 'm 's 've 're n't. That is transformers'
+/// Removes spaces that English does not have: in front of . ? ! , and of 'm 's 've 're n't. This is transformers'
 /// clean_up_tokenization.
 void clean_up_spaces(std::string& text);
 

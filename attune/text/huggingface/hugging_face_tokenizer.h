@@ -43,7 +43,8 @@ class HuggingFaceTokenizer final : public Tokenizer {
   explicit HuggingFaceTokenizer(Parts parts);
   ~HuggingFaceTokenizer() override;
 
-  /// Before the tokenizer is used, for one whose tokens are known only now.
+  /// Replaces the post-processor, for one that needs the ids of this tokenizer's tokens. Call it before the tokenizer
+  /// is used.
   void set_post_processor(PostProcessor post_processor) { parts_.post_processor = std::move(post_processor); }
 
   std::vector<int32_t> encode(std::string_view text) const override;

@@ -57,8 +57,8 @@ class Model {
 /// A vocabulary of {"token": id}. Throws FileError when an id is there twice.
 TokenMap token_map(const VocabularyEntries& entries, const std::string& where);
 
-/// Throws FileError for a token of more than 1,024 bytes, as SentencePiece's models may have. For models that look at
-/// each place of a text for tokens: a file with a long one would make that take the square of a text's length.
+/// Throws FileError for a token of more than 1,024 bytes, the limit of SentencePiece's models too. For models that look
+/// for tokens at each place of a text: a long token would make that take quadratic time.
 void check_token_bytes(const TokenMap& vocabulary, const std::string& where);
 
 /// The byte of each character that stands for a byte in byte-level vocabularies (GPT-2), -1 for other characters.

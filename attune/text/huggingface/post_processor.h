@@ -31,17 +31,18 @@ struct PostProcessor {
   Encoding apply(std::vector<int32_t> first, std::vector<int32_t> second, const EncodeOptions& options) const;
 };
 
-/// What a value describes; texts alone for null. Throws FileError.
+/// The post-processor that a value describes; for null, one that adds no tokens. Throws FileError.
 PostProcessor read_post_processor(const nlohmann::json* value, const std::string& where);
 
-/// `before` first `after`, and `before` first `between` second `after`.
+/// The tokens around texts: `before` first `after`, and `before` first `between` second `after`.
 struct Surroundings {
   std::vector<int32_t> before, between, after;
   int32_t second_type = 0;  // of the second text and what follows it
 };
 PostProcessor surrounded_by(const Surroundings& tokens);
 
-/// Those of a translation model: `language` first and `end` last, or both at the end, `end` first.
+/// The tokens of a translation model around a text: `language` text `end` with `language_first`, else text `end`
+/// `language`.
 PostProcessor around_language(int32_t language, int32_t end, bool language_first);
 
 }  // namespace attune::huggingface

@@ -1,5 +1,5 @@
 #pragma once
-// A "Sequence" of normalizers, pre-tokenizers or decoders, and the texts that such steps have.
+// A "Sequence" of normalizers, pre-tokenizers or decoders, and fields that their steps have in common.
 
 #include <memory>
 #include <string>
@@ -26,7 +26,8 @@ class Steps : public Base {
   std::vector<std::unique_ptr<Base>> steps_;
 };
 
-/// Steps one after the other could double a text each time. `what` begins the message: "decoding". Throws DataError.
+/// Throws DataError, which begins with `what` ("decoding"), when steps made a text more than 64 times as long and 4 KiB
+/// longer: each of many steps could double it.
 inline void check_growth(const char* what, size_t before, size_t after) {
   if (after > 64 * before + 4096)
     fail<DataError>("{} turns a text of {} bytes into one of {} bytes", what, before, after);

@@ -8,7 +8,7 @@
 
 namespace attune::huggingface {
 
-/// 64 bits of hash of a string. Not for adversaries: maps below probe one slot after the other.
+/// A 64-bit hash of a string. Strings can be chosen to share one; TokenMap::insert() refuses a file with many of them.
 uint64_t hash_of(std::string_view text);
 
 /// Strings to ids and back. All strings are in one block of memory.
@@ -20,7 +20,7 @@ class TokenMap {
   void reserve(size_t expected);
 
   /// Gives the string this id (0 or more). A string that is there already gets the new id; returns whether it was new.
-  /// Throws FileError for a string that very many others leave no place near its own.
+  /// Throws FileError when too many strings share one place of the hash table.
   bool insert(std::string_view token, int32_t id);
 
   /// The id of a string, kMissing when there is none.

@@ -62,7 +62,7 @@ inline constexpr uint16_t grapheme_control = 1 << 13;  // joins nothing
 /// The table of all code points, made at the first call; thread-safe.
 const uint16_t* property_table();
 
-/// Letters, numbers and marks of Unicode 16, by property_table().
+/// The bit of a category; the letters, marks and numbers of Unicode 16, which property_table() has.
 inline constexpr uint32_t mask_of(Category c) {
   return uint32_t{1} << static_cast<uint32_t>(c);
 }
@@ -101,7 +101,8 @@ inline char32_t next_character(std::string_view text, size_t& at) {
 
 bool is_ascii(std::string_view text);
 
-/// Valid UTF-8: U+FFFD stands for each longest start of a character that is not continued, and for each other byte.
+/// Returns valid UTF-8: U+FFFD replaces the bytes of each character that breaks off, and each other byte that is not
+/// valid.
 std::string with_replacements(std::string_view bytes);
 
 enum class NormalizationForm { nfc, nfd, nfkc, nfkd };
@@ -115,7 +116,7 @@ void append_lowercase(std::string& text, char32_t c);
 /// The end of the grapheme cluster that begins at `at`, exact for clusters of less than 6 bytes; others may be cut.
 size_t grapheme_end(std::string_view text, size_t at);
 
-/// Of the space, and of characters that have no script in Unicode 9: they belong to any.
+/// What script_of() returns for the space and for characters without a script in Unicode 9: they belong to any script.
 inline constexpr int kAnyScript = -1;
 /// A number for the script of a character in Unicode 9, or kAnyScript. Hiragana and Katakana count as Han.
 int script_of(char32_t c);

@@ -19,8 +19,8 @@ struct TokenizerUse {
 /// Writes tokenizer.json, which gives the tokens of `tokenizer`, with the frame around a text, and
 /// tokenizer_config.json, by which transformers reads it. Adds a line to `left_out` for each thing that is left out.
 /// Returns false, having written nothing, unless the tokenizer is one of Attune's own: a SentencePiece model, words,
-/// characters or bytes. Throws ConfigError for a SentencePiece model of characters or words, or whose spaces end words
-/// or stay spaces, which has no such form.
+/// characters or bytes. Throws ConfigError for a SentencePiece model that this format cannot hold: one of characters or
+/// words, with treat_whitespace_as_suffix, or without escape_whitespaces.
 ///
 /// There is one difference: in a text, the names of special tokens ("<s>") are these tokens, as in all files of this
 /// format.

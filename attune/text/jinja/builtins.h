@@ -1,6 +1,6 @@
 #pragma once
-// The filters, tests, methods and functions that templates can use. All of them throw DataError for arguments that they
-// do not take, with a message that names the filter, test or method.
+// The filters, tests, methods and functions that templates can use. They throw DataError, with a message that names the
+// filter, test or method, for values that they do not take.
 
 #include <array>
 #include <initializer_list>
@@ -60,8 +60,9 @@ Value time_text(const Arguments& arguments, int64_t now);
 /// str() of the value, for the output.
 std::string written(const Value& value, Meter& meter);
 
-/// object.name: of a dict its method of this name, else the value of this key; undefined where there is none. Methods
-/// that would change a dict are undefined, even where it has the key. Throws for what is undefined itself.
+/// object.name. For a dict this is its method with the name, else the value of the key; methods that would change the
+/// dict are undefined, even if it has such a key. Returns undefined if there is nothing. Throws if the object itself is
+/// undefined.
 Value attribute(const Value& object, std::string_view name);
 /// object["name"], and the names in paths of filters: the same, but a dict's key comes before its method.
 Value named_item(const Value& object, std::string_view name);
@@ -78,7 +79,7 @@ int64_t length_of(const Value& value);
 
 std::u32string decode(std::string_view text);
 std::string encode(std::u32string_view text);
-/// Without the white space, or without the characters of `characters`, at the begin and at the end.
+/// Without the white space, or without the characters of `characters`, at the beginning and at the end.
 std::string strip(std::string_view text, const Value* characters, bool at_begin, bool at_end);
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to, int64_t most, Meter& meter);
 std::string uppercase(std::string_view text);   // ASCII

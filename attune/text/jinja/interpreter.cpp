@@ -16,7 +16,7 @@ constexpr int kDeepest = 1000;  // expressions, blocks and calls in each other
 constexpr std::array<std::string_view, 5> kFunctions = {"range", "dict", "namespace", "raise_exception",
                                                         "strftime_now"};
 
-/// The names of a block; what it does not have, the one around it may.
+/// The names of a block. A name that it does not have is looked up in the block around it.
 struct Scope {
   std::map<std::string, Value, std::less<>> names;
   const Scope* outer = nullptr;
@@ -27,7 +27,7 @@ struct Scope {
   }
 };
 
-/// What follows a statement.
+/// What is done after a statement.
 enum class Flow { next, break_loop, continue_loop };
 
 class Interpreter {

@@ -127,7 +127,7 @@ class Lexer {
     skip_behind(sign, true);
   }
 
-  // Behind a tag that ends with `sign` and its two characters.
+  // Skips what a tag that ends with `sign` takes of the text behind it.
   void skip_behind(char sign, bool is_block) {
     if (sign == '-')
       advance(skip_spaces(source_, position_));

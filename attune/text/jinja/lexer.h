@@ -23,7 +23,7 @@ enum class TokenKind {
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  std::string text;  // of data and text what it stands for, else as it is written
+  std::string text;  // what data or a text stands for; anything else as it is written
   int64_t integer = 0;
   double real = 0;
   int line = 0;

@@ -10,7 +10,8 @@ namespace attune::jinja {
 /// "-", "+" or "not" in front of a value.
 Value unary(std::string_view operation, const Value& value);
 
-/// "+", "-", "*", "/", "//", "%", "**" or "~" between two values; "and" and "or" may not need their second one.
+/// "+", "-", "*", "/", "//", "%", "**" or "~" between two values. "and" and "or" are the interpreter's, since they may
+/// not need their second value.
 Value binary(std::string_view operation, const Value& a, const Value& b, Meter& meter);
 
 /// "==", "!=", "<", "<=", ">", ">=", "in" or "not in" between two values.

@@ -39,7 +39,7 @@ class TokenCursor {
     TokenCursor& cursor_;
   };
 
-  /// Behind the last token there are more of its kind.
+  /// Past the last token, returns the last token again.
   const Token& peek(size_t ahead = 0) const { return tokens_[std::min(next_ + ahead, tokens_.size() - 1)]; }
   const Token& take() { return tokens_[std::min(next_++, tokens_.size() - 1)]; }
   [[noreturn]] void fail_here(const std::string& message) const { fail_at(where_, peek().line, message); }

@@ -98,8 +98,8 @@ class Value {
   bool truth() const;
   const char* type_name() const;  // as Python calls it
   int depth() const;
-  /// About the bytes that it takes to write the value. A list that is in it twice counts twice, so it bounds what it
-  /// takes to walk through the value. At most 2^40 and some.
+  /// About the bytes that it takes to write the value. A list that is in it twice counts twice, so that the weight
+  /// bounds the work of walking through the value. Never much more than 2^40.
   int64_t weight() const;
 
  private:

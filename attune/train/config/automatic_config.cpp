@@ -11,13 +11,13 @@
 namespace attune {
 namespace {
 
-// What a core of a desktop does in training, in operations a second: a low guess. Without AVX-512 an instruction
+// Floating-point operations a second of a desktop's core in training: a low guess. Without AVX-512 an instruction
 // multiplies half as many numbers, or fewer.
 constexpr double kSpeed = 50e9, kSpeedWithoutAvx512 = 25e9;
 constexpr double kMostSeconds = 8 * 3600;  // of a run: a night
 constexpr double kMostHeldOut = 0.1;
 constexpr int64_t kValidations = 10;       // in a run
-constexpr int64_t kValidationPairs = 500;  // translating more takes longer than it says more
+constexpr int64_t kValidationPairs = 500;  // more take longer to translate, and say little more
 
 // value (amount / anchor)^exponent, between two bounds.
 struct PowerLaw {
@@ -38,7 +38,7 @@ struct LogLaw {
 // How an architecture grows with its text, in tokens of a side.
 struct Recipe {
   PowerLaw width;
-  double layers, layers_a_doubling;  // at 128 units, and for twice as many
+  double layers, layers_a_doubling;  // at 128 units, and how many more for each doubling of these
   double least_layers, most_layers;
   double widening, most_widening;  // d_ff / d_model at 128 units, and at 512 or more
   LogLaw dropout;
@@ -79,7 +79,7 @@ constexpr Recipe kMaskedLanguageModelRecipe{.width = {1e5, 128, 0.2, 64, 768},
                                             .epochs = {1e5, 40, -0.35, 1, 200},
                                             .batch_tokens = {1e5, 2000, 0.25, 500, 32768},
                                             .learning_rate = 0.002};
-// The words say most of a label, whatever their number, and further layers add little from scratch.
+// The words alone say most about a label, and further layers add little where they are trained from scratch.
 constexpr Recipe kClassifierRecipe{.width = {1e5, 128, 0.05, 64, 256},
                                    .layers = 1,
                                    .layers_a_doubling = 1,
@@ -170,14 +170,14 @@ struct Plan {
   double epochs = 0, seconds = 0;
 };
 
-// Powers of two, of at least 32 units.
+// A power of two; each head has at least 32 units.
 int64_t heads_of(int64_t d_model) {
   int64_t heads = 1;
   while (heads < 8 && d_model >= 64 * heads && d_model % (4 * heads) == 0) heads *= 2;
   return heads;
 }
 
-// The characters need places of their own.
+// Not less than the distinct characters, which need tokens of their own.
 int64_t vocabulary_of(const TextMeasures& text, TokenizerKind kind, double tokens) {
   constexpr PowerLaw kSubwords{2.6e8, 32000, 0.3, 300, 32000};
   constexpr PowerLaw kSubwordsOfTopics{1.8e5, 4500, 0.9, 1000, 32000};  // rare words tell topics apart
@@ -216,7 +216,7 @@ double seconds_of(const Plan& plan, const TextMeasures& text) {
   return operations / ((text.avx512 ? kSpeed : kSpeedWithoutAvx512) * text.processors);
 }
 
-// As for `share` of the text.
+// The plan for this share of the text.
 Plan plan_of(const TextMeasures& text, TokenizerKind kind, double share) {
   const Recipe& recipe = recipe_of(text.architecture);
   const double tokens = share * tokens_of(text, kind), examples = share * static_cast<double>(text.examples);
@@ -315,7 +315,7 @@ void add_model(Choices& c, const TextMeasures& text, const Plan& plan, const std
   if (text.architecture == Architecture::encoder_decoder && text.joint_vocab) c.add("model.share_embeddings", true);
 }
 
-// A word of the text stands for others: the more there are in a text, the more of them can be hidden.
+// The more words a text has, the more of them can be hidden: the others tell the same.
 double word_dropout_of(const TextMeasures& text) {
   const double words = static_cast<double>(text.words) / static_cast<double>(std::max<int64_t>(1, text.examples));
   return std::round(100 * 0.7 * words * words / (words * words + 400)) / 100;
@@ -350,7 +350,7 @@ void add_data(Choices& c, const TextMeasures& text, const Plan& plan, TokenizerK
                                           : "the end of the text, held out to see which model is best");
 }
 
-// noam takes its rate as a factor, and each kind has a rate of its own: only the kind that is chosen has a chosen rate.
+// Each kind of schedule needs a rate of its own (noam a factor): a rate is chosen only where the kind is chosen too.
 void add_schedule(Choices& c, const TextMeasures& text, const Plan& plan) {
   const bool writes = text.architecture == Architecture::decoder_lm;
   const double chosen =
@@ -391,13 +391,13 @@ void add_length(Choices& c, const TextMeasures& text, const Plan& plan) {
   }
 }
 
-// Steps from one to the next where a run has so many.
+// The steps from one event to the next where a run has so many of them.
 int64_t interval(int64_t steps, int64_t times) {
   return (steps + times - 1) / times;
 }
 
-// A mean of checkpoints has twice as many in a run, and ten at least, so that they are there where patience ends it
-// early.
+// Where the model is a mean of checkpoints, a run writes twice as many as are averaged, and at least ten, so that there
+// are enough where patience ends it early.
 void add_checkpoints(Choices& c, int64_t averaged, int64_t steps) {
   const bool averages = averaged > 1;
   if (!averages) c.add("train.moving_average", moving_average_of(steps));

@@ -16,7 +16,7 @@ namespace attune {
 struct Choice {
   std::string key;  // "model.d_model"
   Json value;
-  std::string why;  // for people; "": as always
+  std::string why;  // for the user; "": no reason
 };
 
 /// Chooses what default_config() of the architecture leaves open or has too large for small text: size, dropout,
@@ -37,7 +37,7 @@ std::vector<Choice> choose_config(const TextMeasures& text);
 /// A run for given text: `text` has the sections that name it, and model.architecture.
 struct AutomaticConfig {
   RunConfig config;
-  std::vector<Choice> choices;  // that assignments and preset leave standing, with a reason
+  std::vector<Choice> choices;  // those with a reason that assignments and preset do not replace
 };
 
 /// Measures the text, chooses, and puts the preset and the assignments above what was chosen; a preset has its own

@@ -20,7 +20,7 @@ bool has_key(const Json& sections, const std::string& key) {
   return sections.contains(place);
 }
 
-// `said`: by the preset and the assignments, beside the text.
+// `said`: what the preset and the assignments say beside the text.
 void refuse_contradictions(const Json& text, const Json& said) {
   for (const auto& [key, value] : text.at("data").items())
     if (has_key(said, "data." + key))
@@ -46,7 +46,7 @@ Architecture architecture_for(const Json& text, const Json& said, bool has_prese
   return asked_for;
 }
 
-// What is said already, and what follows from it is chosen.
+// Adds what the preset and the assignments say; the rest is chosen to go with it.
 void add_said(const Json& sections, const RunConfig& said, TextMeasures& measures) {
   const DataConfig& data = said.data;
   if (said.has_validation()) {

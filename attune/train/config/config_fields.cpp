@@ -72,7 +72,7 @@ void refuse_foreign_fields(const RunConfig& config) {
   const Architecture architecture = config.model.architecture;
   const Json found = write_fields(config), defaults = write_fields(default_config(architecture));
   for (const auto& [section, keys] : found.items()) {
-    if (section == "model") continue;  // whose fields are its own anyway
+    if (section == "model") continue;  // has the fields of this architecture alone
     for (const auto& [key, value] : keys.items()) {
       if (value == defaults.at(section).at(key)) continue;
       const std::string field = section + "." + key;

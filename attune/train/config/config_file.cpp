@@ -67,7 +67,7 @@ const Json& keys_of(Architecture architecture) {
   return all.at(architecture);
 }
 
-// Where a key of this architecture stands that is not where it was looked for; "": nowhere.
+// Where a key belongs that is in the wrong section, as advice; "": nowhere.
 std::string place_of(const std::string& key, const RunConfig& config) {
   for (const auto& [name, advice] : kKeysOfOtherPrograms)
     if (key == name) return advice;
@@ -86,7 +86,8 @@ std::vector<std::string> owners_of(const std::string& key) {
   return owners;
 }
 
-// Says more of the first unknown key than its own section can.
+// Throws for the first unknown key where more can be said of it than its own section knows: the right place, or the
+// architectures that have it.
 void refuse_misplaced(const Json& json, const RunConfig& defaults) {
   const Json& known = keys_of(defaults.model.architecture);
   for (const auto& [section, keys] : json.items()) {
@@ -104,7 +105,7 @@ void refuse_misplaced(const Json& json, const RunConfig& defaults) {
   }
 }
 
-// Names the section that was meant, or the one in which the key stands.
+// Throws for a section that there is not, naming the one that was meant, or the place of a key of that name.
 void refuse_unknown_section(const SectionReader& reader, const RunConfig& config) {
   const std::optional<std::string> key = reader.unknown();
   if (!key) return;
@@ -120,8 +121,8 @@ RunConfig read_sections(const Json& json) {
   return config;
 }
 
-// What the model of train.initialize_from says. It counts least; a configuration with every key of [model], as that of
-// a run, needs none of it.
+// The keys that the model of train.initialize_from gives, which count least. None where the configuration has every key
+// of [model], as that of a run does.
 std::optional<Origin> initial_origin(const Json& json) {
   const auto at = [](const Json& table, const char* key) {
     const auto found = table.is_object() ? table.find(key) : table.end();

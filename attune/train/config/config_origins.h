@@ -19,11 +19,11 @@ struct Origin {
   std::function<void(Json&)> add_to;
 };
 
-/// In the order in which they count: the last one most. Empty: there is none. Throws FileError and ConfigError.
+/// Preset, file, assignments: a later one counts more. Empty: there is none. Throws FileError and ConfigError.
 std::vector<Origin> origins_of(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                                std::string_view preset);
 
-/// The keys of all of them.
+/// The keys of all origins. Of a key that several have, the last one counts.
 Json joined(const std::vector<Origin>& origins);
 
 /// The defaults of the architecture that [model] asks for.
@@ -37,8 +37,8 @@ RunConfig read_usable_sections(const Json& json);
 
 using Read = RunConfig (*)(const Json& json);
 
-/// Reads what they say, above what the model of train.initialize_from says. Throws what `read` throws, and names the
-/// origin.
+/// Reads the keys of all origins; the model of train.initialize_from counts least. Throws what `read` throws, and names
+/// the origin.
 RunConfig read_origins(std::vector<Origin> origins, Read read);
 
 }  // namespace attune

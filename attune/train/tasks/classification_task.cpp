@@ -17,7 +17,7 @@ using Texts = std::vector<LabelledText>;
 constexpr const char* kNewLabels =
     "; model.labels = [] takes the labels of the text, and a new head (docs/fine-tuning.md)";
 
-// Takes a share of the texts away from them.
+// Moves a share of the texts out of `texts`, and returns it.
 Texts hold_out(Texts& texts, double fraction) {
   Texts kept, held_out;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -74,9 +74,8 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   double mean_number_ = 0;  // of the training text, for regression
 };
 
-// A new head begins with the best constant, else steps of the learning rate would have to lead there. What is predicted
-// are the numbers as they are: the targets stay. The head of an initial model or of a checkpoint takes this one's
-// place.
+// The bias of a new head begins at the mean, which is the best constant prediction: from 0, it would take many updates
+// to get there. The targets stay as they are. The head of an initial model or of a checkpoint takes this one's place.
 void ClassificationTask::begin_at_the_mean() {
   for (const NamedParameter& p : named_parameters(*model_))
     if (p.name == "head.bias") p.tensor->fill(mean_number_);
@@ -102,7 +101,7 @@ LabelledCorpus ClassificationTask::encode(const TaskInput& input, const std::vec
   });
 }
 
-// Returns what is held out of it.
+// Reads and encodes the training text. Returns what is held out of it.
 Texts ClassificationTask::read_training_text(const TaskInput& input, const LabelledReadOptions& reading) {
   const DataConfig& data = config_.data;
   Texts texts = read_labelled(paths(data.train_files), reading), held_out;
@@ -166,7 +165,7 @@ TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward, const B
   });
 }
 
-// As the model reads them in a forward pass, but for word dropout.
+// The examples as the model reads them in a forward pass, before word dropout.
 LabelledBatch ClassificationTask::texts_of(const TokenShard& shard, std::span<const int32_t> indices,
                                            uint64_t forward) const {
   LabelledBatch texts = pack_labelled(shard, indices);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kValidationSeed = 0x76616c6964;  // every run hides the same places
 
-// What has no token to be hidden is left out and counted.
+// Cuts documents into sequences. Those without a token that could be hidden are left out and counted.
 TokenDocuments cut(const TokenDocuments& documents, const Tokenizer& tokenizer, const DataConfig& data,
                    int64_t& skipped) {
   TokenDocuments sequences;

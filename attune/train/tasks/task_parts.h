@@ -50,7 +50,7 @@ class TaskOf : public TrainingTask {
 
  protected:
   using Sampler = typename ShardedBatches<Index>::Sampler;
-  /// `beside`: a digest of what belongs to the text and is not in it, or nothing.
+  /// `beside`: a digest of what belongs to the text and is not in it, such as alignments; "": there is nothing.
   void set_text(TokenCorpus text, Sampler sampler, const std::string& beside = "") {
     corpus_sha256_ = beside.empty() ? text.sha256() : sha256(text.sha256() + beside);
     batches_.emplace(std::move(text), config_.train.seed, std::move(sampler));
@@ -87,7 +87,7 @@ Prepared read_prepared(const RunConfig& config);
 /// make_tokenizers(). Throws ConfigError when a resumed run has other tokenizers than its prepared text.
 TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared);
 
-/// Examples in the order of their batches, as BatchSampler forms them.
+/// Returns a function that forms the batches of a shard as BatchSampler does.
 ShardedBatches<int32_t>::Sampler batches_by_length(const TrainConfig& train);
 /// What an example adds to its batch.
 struct ExampleSize {
@@ -116,7 +116,7 @@ TrainingBatch make_part(const std::vector<Index>& indices, const BatchPart& part
   return batch;
 }
 
-/// How the words of a batch are cut anew; none where train.subword_sampling is 0. Throws ConfigError unless both
+/// How the words of a batch are segmented anew; none where train.subword_sampling is 0. Throws ConfigError unless both
 /// tokenizers are SentencePiece models.
 std::optional<Resegmentation> resegmentation_of(const RunConfig& config, const Tokenizer& source,
                                                 const Tokenizer& target);

@@ -21,14 +21,14 @@ struct TextMeasures {
   int processors = 1;                 // that training may use
   bool avx512 = true;                 // they have vectors of 512 bits
 
-  // What is said already, and what follows from it is chosen.
-  std::optional<bool> validates = {};  // there are texts for validation, or there is to be none
+  // What the user has set; the rest is chosen to go with it.
+  std::optional<bool> validates = {};  // false: there is to be no validation; none: it is to be chosen
   std::optional<TokenizerKind> tokenizer_type = {};
   std::optional<int64_t> d_model = {}, steps = {}, epochs = {}, batch_tokens = {};
   int64_t accumulate = 1;  // batches of an update
   std::optional<ScheduleKind> schedule = {};
   std::optional<double> learning_rate = {};  // schedule.learning_rate
-  int64_t average_checkpoints = 0;           // whose mean the model is to be; 0 or 1: off
+  int64_t average_checkpoints = 0;           // the model is to be the mean of so many; 0 or 1: off
   bool has_tokenizer = false;                // a file, so that none is learnt from the text
   bool joint_vocab = true;                   // of pairs: one tokenizer for both sides
 };

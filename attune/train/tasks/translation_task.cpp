@@ -83,7 +83,7 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
   std::optional<TranslationValidation> validation_;
 };
 
-// As the model reads them in a forward pass, but for word dropout.
+// The examples as the model reads them in a forward pass, before word dropout.
 PackedBatch TranslationTask::pairs_of(const TokenShard& shard, std::span<const int32_t> indices,
                                       uint64_t forward) const {
   PackedBatch pairs = pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));

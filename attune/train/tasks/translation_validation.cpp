@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMostTokens = 1024;
 constexpr size_t kSamples = 3;
 
-// The most tokens of a side of a pair: beside the special ones, and with them.
+// The most tokens of a side of a pair: without the special tokens, and with them.
 struct SideLimits {
   int64_t tokens, sequence;
 };
@@ -34,7 +34,7 @@ void check_length(const std::vector<int32_t>& ids, size_t special, const LineRea
                     ids.size() - special, most);
 }
 
-// A line of each of two files that belong together, and their readers, which stand there.
+// Two lines that are translations of each other, and the readers that have just read them.
 struct LinePair {
   const LineReader &sources, &targets;
   const std::string &source, &target;
@@ -57,7 +57,7 @@ void for_each_pair(const std::vector<std::string>& source_files, const std::vect
   }
 }
 
-// Of every rank's texts, text i of rank r is number i * ranks + r: returns all of them on rank 0, `mine` on the others.
+// Returns the texts of all ranks on rank 0, `mine` on the others. Text i of rank r is number i * ranks + r of them.
 std::vector<std::string> gather_texts(Communicator& ranks, const std::vector<std::string>& mine) {
   std::string bytes;
   for (const std::string& text : mine) {
@@ -151,8 +151,8 @@ void TranslationValidation::read_held_out(const DataConfig& data) {
       data.valid_fraction, held_out, lines, longest);
 }
 
-// The translations of all sentences on rank 0, of every n-th one on the other of n ranks. A sentence's translation does
-// not depend on those beside it.
+// Each of n ranks translates every n-th sentence. Returns all translations on rank 0, this rank's own on the others. A
+// sentence's translation does not depend on those beside it.
 std::vector<std::string> TranslationValidation::translate(const std::shared_ptr<Transformer>& model,
                                                           const ValidationWork& work) const {
   const size_t rank = work.ranks != nullptr ? static_cast<size_t>(work.ranks->rank()) : 0;

@@ -16,8 +16,8 @@ namespace attune {
 /// The special tokens of pairs for a model whose outputs are as `generation` says.
 PairFrame pair_frame(const GenerationConfig& generation);
 
-/// The sentence pairs that a translator is validated on. Nothing is left out of files for validation; of the pairs that
-/// are held out of the training text, those that training would leave out too.
+/// The sentence pairs that a translator is validated on. Of files for validation, all pairs; of pairs that are held out
+/// of the training text, those that are neither empty nor too long for training.
 class TranslationValidation {
  public:
   /// Reads data.valid_source and valid_target, or the share data.valid_fraction of the training text. Throws DataError
@@ -26,8 +26,8 @@ class TranslationValidation {
   TranslationValidation(const RunConfig& config, const TokenizerPair& tokenizers);
 
   /// Returns the loss of evaluate() and the BLEU of translations by beam search with train.valid_beam_size, in
-  /// mteval-v13a tokens or, for a whitespace vocabulary, in its words: where the text is cut into subwords
-  /// (data.subword_marker), in those of the text that is joined again, as translations are.
+  /// mteval-v13a tokens or, for a whitespace vocabulary, in its words. Where the text is cut into subwords
+  /// (data.subword_marker), references are joined to words again, as translations are.
   /// See TrainingTask::validate().
   ValidationReport measure(const std::shared_ptr<Transformer>& model, const ValidationWork& work = {}) const;
 
@@ -45,7 +45,7 @@ class TranslationValidation {
   EvaluateOptions evaluate_options_;
   int64_t most_tokens_, longest_sequence_;
   size_t most_sentences_;
-  std::vector<std::string> sources_, references_;  // as they are read, and joined
+  std::vector<std::string> sources_, references_;  // as they are read; references with subwords joined
   std::vector<ParallelExample> examples_;
 };
 

@@ -23,7 +23,7 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A part is a task of in.group() query heads.
+// The task of a part has in.group() query heads.
 template <class T>
 void ForwardTiles(const AttentionForward<T>& arguments, std::span<const AttentionForwardPart> parts) {
   const hn::ScalableTag<T> d;
@@ -32,7 +32,7 @@ void ForwardTiles(const AttentionForward<T>& arguments, std::span<const Attentio
     forward.Run(Task<T>(arguments.in, arguments.in.group(), part.task), part);
 }
 
-// Tasks [begin, end) of so many heads each.
+// Tasks [begin, end), of `heads` query heads each.
 template <class T>
 void ForwardBlocks(const AttentionForward<T>& arguments, int64_t heads, int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;

@@ -42,7 +42,7 @@ RowsOfBlock<T> KeysOf(const AttentionBlock& block, T* data, int64_t stride) {
   return {data, stride, block.keys, block.columns};
 }
 
-// `width` numbers of each row into rows of `padded`, the rest of which becomes zero.
+// Copies `width` numbers of each row to rows of `padded` numbers, whose rest becomes zero.
 template <class T>
 void GatherRows(RowsOfBlock<const T> from, int64_t width, int64_t padded, T* to) {
   for (int64_t t = 0; t < from.count; ++t, to += padded) {
@@ -51,7 +51,7 @@ void GatherRows(RowsOfBlock<const T> from, int64_t width, int64_t padded, T* to)
   }
 }
 
-// The way back, added.
+// Adds the rows to those that GatherRows() would copy.
 template <class T>
 void ScatterAddRows(const T* from, int64_t padded, int64_t width, RowsOfBlock<T> to) {
   for (int64_t t = 0; t < to.count; ++t, from += padded) {
@@ -77,7 +77,7 @@ struct RelativeRows {
   int64_t at(int64_t distance) const { return std::clamp(distance, -clip, clip) + clip - first; }
 };
 
-// A table of relative positions as the products want it: rows padded, and transposed. Unused without a table.
+// A table of relative positions as the products want it: rows padded, and transposed. Both are null without a table.
 template <class T>
 struct RelativeTable {
   int64_t rows = 0, width = 0, row_stride = 0, column_stride = 0;
@@ -139,7 +139,7 @@ class BlockScores {
     CopyTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
   }
 
-  // q, and the scaled scores with every term; -infinity where a query may not look.
+  // Writes q, and the scaled scores with every term; -infinity where a query does not see a key.
   void Compute(const Task<T>& task, const AttentionBlock& block, int64_t head) {
     const hn::ScalableTag<T> d;
     const AttentionPointers<T>& in = task.in;

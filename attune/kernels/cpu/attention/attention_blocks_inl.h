@@ -23,8 +23,8 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Forward over the blocks of a plan. A query meets its keys in several blocks: its running maximum is kept in
-// log_sum_exp and its sum of exp(score) * value in out, both in their final places, until the last block has been.
+// Forward over the blocks of a plan. A query meets its keys in several blocks: until the last block is done, its
+// running maximum is kept in log_sum_exp and its sum of exp(score) * value in out, both in their final places.
 template <class T>
 class BlockForward {
  public:
@@ -60,7 +60,7 @@ class BlockForward {
     return BlockScores<T>::elements(in, lanes) + 2 * kTile * RoundUp(in.d_v, lanes) + 64;
   }
 
-  // f(row of out, running sum of the row) for every query and head of the task.
+  // Calls f(row of out, running sum of the row) for every query and head of the task.
   template <class F>
   void ForEachRow(const Task<T>& task, F&& f) {
     T* total = totals_;
@@ -224,7 +224,7 @@ class BlockBackward {
     }
   }
 
-  // Of cap tanh(x / cap), from its values; 0 where a query may not look.
+  // The slopes of cap tanh(x / cap), from its values; 0 where a query does not see a key.
   static void CapSlopes(T cap, int64_t count, const T* scores, T* slopes) {
     for (int64_t u = 0; u < count; ++u) {
       const T share = scores[u] / cap;

@@ -1,6 +1,6 @@
 #pragma once
-// What is to be done for attention over every tile of queries and keys, in parts for threads. A task is one sequence
-// and one key head with the query heads that share it: task = sequence * key heads + key head.
+// Divides attention over every tile of queries and keys into parts for threads. A task is one sequence and one key head
+// with the query heads that share it: task = sequence * key heads + key head.
 
 #include <cstdint>
 #include <vector>
@@ -18,7 +18,7 @@ struct AttentionForwardPart {
 };
 std::vector<AttentionForwardPart> attention_forward_parts(const AttentionInputs& in);
 
-/// Tiles of queries against tiles of keys, for all heads of a task, and the gradients that they are wanted for.
+/// Tiles of queries by tiles of keys, for all heads of a task, and which gradients are computed from them.
 struct AttentionBackwardPart {
   struct Tiles {
     int64_t begin, end;
@@ -28,9 +28,9 @@ struct AttentionBackwardPart {
   bool wants_dq, wants_dk_dv;
 };
 
-/// A part for each task; where these would leave too many of the threads without work, parts for dk and dv of some keys
-/// and others for dq of some queries, which form the same sums in the same order. These compute the scores twice: seven
-/// products in place of five.
+/// Returns one part for each task. If these would leave too many of the threads without work, returns parts for dk and
+/// dv of some keys, and others for dq of some queries. These form the same sums in the same order, but compute the
+/// scores twice: seven products in place of five.
 std::vector<AttentionBackwardPart> attention_backward_parts(const AttentionInputs& in, int threads);
 
 }  // namespace attune

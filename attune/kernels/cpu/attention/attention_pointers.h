@@ -37,7 +37,7 @@ struct AttentionPointers {
   int64_t reach;
   DropoutMask dropout;
   double scale;
-  double soft_cap;      // 0: none; then neither slopes nor distance_bias
+  double soft_cap;      // 0: none; above 0 there are no slopes and no distance_bias
   bool bfloat16_tiles;  // plain() attention multiplies in bfloat16, with bfloat16_tile_product()
 
   /// Query heads that share a key head.
@@ -47,7 +47,7 @@ struct AttentionPointers {
   int64_t bias_index(int64_t distance, int64_t head) const {
     return (std::clamp(distance, -reach, reach) + reach) * heads + head;
   }
-  /// Whether scores are q k^T * scale alone, and every key in sight is seen.
+  /// Whether scores are q k^T * scale alone and there is no pattern; causality and a mask are possible.
   bool plain() const {
     return std::holds_alternative<FullAttention>(pattern) && slopes.empty() && !relative_keys && !relative_values &&
            !distance_bias && soft_cap == 0;

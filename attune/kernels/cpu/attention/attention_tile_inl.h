@@ -55,7 +55,7 @@ struct Task {
 
   AttentionSpan span() const { return {queries, keys, in.causal}; }
   int64_t heads() const { return last_head - first_head; }
-  /// Keys [0, limit) of the sequence may be seen by query i, as far as the causal rule goes.
+  /// Returns the limit of the causal rule: query i sees none but keys [0, limit) of the sequence.
   int64_t causal_limit(int64_t i) const {
     return in.causal ? std::clamp<int64_t>(i + 1 + keys - queries, 0, keys) : keys;
   }
@@ -196,8 +196,8 @@ struct RowOfTile {
   int64_t row, column_group, padded;
 };
 
-// Of one row of a tile: weights become weights with dropout, and d_scores, the gradient of those (d_out v^T), becomes
-// the gradient of q k^T: weight * (dropout(d_scores) - dot) * scale, where dot = sum(d_out * out).
+// For one row of a tile: applies dropout to the weights. d_scores has the gradient of the weights (d_out v^T) and
+// becomes the gradient of q k^T: weight * (dropout(d_scores) - dot) * scale, where dot = sum(d_out * out).
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void ScoreGradients(D d, const AttentionPointers<T>& in, RowOfTile of, T dot, T* HWY_RESTRICT weights,
                                T* HWY_RESTRICT d_scores) {

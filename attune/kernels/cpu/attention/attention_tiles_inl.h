@@ -67,8 +67,8 @@ HWY_INLINE void Multiply(D d, bool bfloat16_tiles, TileA<T> a, TileB<T> b, TileC
   SmallMatmul(d, a, b, c, accumulate);
 }
 
-// Forward. Some tiles of queries go past each tile of keys together, so that it is laid out once for all of them. What
-// they are summed up to does not depend on which they are.
+// The forward pass. Each tile of keys is laid out once for several tiles of queries. The sums of a tile of queries do
+// not depend on the tiles beside it.
 template <class T>
 class TileForward {
  public:
@@ -108,7 +108,7 @@ class TileForward {
   }
 
  private:
-  // A tile of queries of one head, and what its rows have come to so far.
+  // A tile of queries of one head, and the state of its rows so far.
   struct HeadTile {
     int64_t head;
     QueryTile queries;
@@ -256,7 +256,7 @@ class TileBackward {
     std::fill_n(dv_, keys.count * dvp_, T{0});
   }
 
-  // One tile of queries by one of keys: dk and dv gather in their tiles, dq is added to the output.
+  // One tile of queries by one of keys: dk and dv are summed in their tiles, dq is added to the output.
   void Add(const Task<T>& task, const AttentionBackwardPart& part, int64_t head, QueryTile queries, KeyTile keys) {
     const hn::ScalableTag<T> d;
     const AttentionPointers<T>& in = task.in;

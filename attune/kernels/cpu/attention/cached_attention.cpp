@@ -76,7 +76,7 @@ class Worker {
     }
   }
 
-  // What the parts of a row's list have in common becomes one: each part is scaled to the largest score of all.
+  // Joins the results of the parts of each row's list, each scaled to the largest score of all parts.
   void join(const Unit& unit) {
     for (int64_t r = 0; r < unit.rows; ++r) {
       for (int64_t h = 0; h < call_.heads; ++h) join(unit, r, h);

@@ -5,8 +5,8 @@
 
 namespace attune {
 
-/// Slots that are read at a time: scores of no more than these are held, and a longer list is cut into pieces of so
-/// many slots, whatever the number of threads.
+/// The most slots of a piece, which limits the scores that are held at a time. A longer list is cut into pieces of this
+/// size, whatever the number of threads.
 constexpr int64_t kCachedAttentionSlots = 128;
 
 /// Some queries over the same piece of a list of slots. Each of kv_heads key heads is read by `group` queries, which
@@ -21,21 +21,22 @@ struct CachedAttentionPiece {
   int64_t kv_heads, group, slots;  // slots: 1 to kCachedAttentionSlots
   int64_t d_k, d_v, value_stride;
   T scale;
-  /// Null, or how far the slots are from the queries, for the terms that depend on it: ALiBi's slopes, one for each
-  /// query, and the tables of Shaw et al. 2018, whose row for a distance is clip - min(distance, clip); null: none.
+  /// [slots]: how far each slot is from the queries; null if no term depends on it. These terms are ALiBi's slopes, one
+  /// for each query, the tables of Shaw et al. 2018, whose row for a distance is clip - min(distance, clip), and the
+  /// biases below. Each is null where it is not used.
   const int32_t* distances;
   const T* slopes;
   const T* relative_keys;    // [2 clip + 1, d_k]
   const T* relative_values;  // [2 clip + 1, d_v]
   int64_t clip;
-  /// Null, or of each query what is added to the score of a slot: of one at distance n, biases[query][-n * bias_stride]
-  /// with n at most `reach`.
+  /// Null, or where the bias of distance 0 stands for each query: biases[query][-min(n, reach) * bias_stride] is added
+  /// to the score of a slot at distance n.
   const T* const* biases;
   int64_t bias_stride, reach;
   T soft_cap;      // 0: none
   bool normalize;  // divide `out` by `total`: there are no other pieces
-  // Of each query: its weights exp(score - largest), in rows of kCachedAttentionSlots numbers, what was subtracted, and
-  // the sum.
+  // Written for each query: the weights exp(score - largest), in rows of kCachedAttentionSlots numbers; the largest
+  // score; and the sum of the weights.
   T* weights;
   T* largest;
   T* total;

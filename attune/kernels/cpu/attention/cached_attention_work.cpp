@@ -8,8 +8,8 @@
 namespace attune {
 namespace {
 
-// Returns the positions up to the query's that the pattern allows, in rising order. The result is the same as that of
-// allows() for each position; the time depends only on the number of positions that are returned.
+// append_positions() appends the positions up to the query's that the pattern allows, in rising order: those for which
+// allows() is true. Its time depends only on how many they are.
 void append_range(int64_t begin, int64_t end, std::vector<int32_t>& positions) {
   for (int64_t j = begin; j < end; ++j) positions.push_back(static_cast<int32_t>(j));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What is to be done for the rows of a step of decoding, in units for threads.
+// Divides the rows of a step of decoding into units of work for threads.
 
 #include <cstdint>
 #include <vector>
@@ -10,11 +10,11 @@ namespace attune {
 
 constexpr int64_t kCachedAttentionQueries = 64;  // of a piece, at most: their weights lie on the stack
 
-/// Rows that see the same slots, and the slots of theirs that are read at once.
+/// Some rows that see the same slots, and one part of the list of these slots.
 struct CachedAttentionUnit {
   int64_t row, rows;
-  int64_t part, parts;  // the list is read in so many parts, where this is one of
-  int64_t first_part;   // of these rows, among the parts of all rows
+  int64_t part, parts;  // the list is read in `parts` parts; this is number `part`
+  int64_t first_part;   // where the parts of these rows begin among those of all rows
 };
 
 struct CachedAttentionWork {
@@ -33,7 +33,7 @@ class VisiblePositions {
   explicit VisiblePositions(const CachedAttention& arguments)
       : arguments_(arguments), all_(std::holds_alternative<FullAttention>(arguments.pattern)) {}
 
-  /// How many positions row r sees; afterwards the others are about this row.
+  /// Returns how many positions row r sees. position() and distance() are about this row from then on.
   int64_t of_row(int64_t r);
   /// The j-th position that the row sees, rising with j, and how far it is from the query.
   int32_t position(int64_t j) const { return all_ ? static_cast<int32_t>(j) : positions_[static_cast<size_t>(j)]; }

@@ -33,7 +33,7 @@ struct LaidOut {
   bfloat16* strip(int64_t index) const { return data + 2 * index * tiles * kTileNumbers; }
 };
 
-// A matrix of so many terms for each row or column of c.
+// A matrix: `terms` terms for each of `count` rows or columns of c.
 struct Source {
   const bfloat16* data;
   int64_t terms, count;
@@ -150,9 +150,9 @@ struct Blocks {
   int64_t terms, rows, columns;
 };
 
-// The sums of a piece of 512 rows and columns are 1 MiB, those of a block of terms are as large as its strips. Where
-// there is one block of terms, sums are not kept, and a piece has so many rows that each thread gets two pieces: its
-// columns are laid out once. The order of the terms depends on their number alone.
+// The sums of a piece of 512 rows and columns are 1 MiB. If all terms are one block, sums are not kept, and a piece has
+// so many rows that each thread gets two pieces: then the columns of a piece are laid out once. The order of the terms
+// depends on their number alone.
 Blocks blocks_of(int64_t m, int64_t n, int64_t terms) {
   constexpr int64_t kSide = 512;
   const int64_t threads = thread_count();

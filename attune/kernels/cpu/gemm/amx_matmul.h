@@ -5,9 +5,9 @@
 
 namespace attune::cpu {
 
-/// c = activation(a b + bias), or c += of it, as `shape` says, of bfloat16 with sums in float32, in tiles of AMX. Out
-/// is float or bfloat16; `bias` may be null; k > 0. The terms of a sum have the same order whatever the number of
-/// threads. Needs has_amx_bfloat16().
+/// c = activation(a b + bias), or c += that if shape.accumulate. Multiplies bfloat16 in tiles of AMX, with sums in
+/// float32. Out is float or bfloat16; `bias` may be null; k > 0. The terms of a sum have the same order whatever the
+/// number of threads. Needs has_amx_bfloat16().
 template <class Out>
 void amx_matmul(const bfloat16* a, const bfloat16* b, const float* bias, Out* c, const MatmulShape& shape);
 

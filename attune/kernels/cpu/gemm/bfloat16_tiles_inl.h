@@ -19,12 +19,12 @@ namespace attune::cpu {
 constexpr int64_t kTileTerms = kTileBytes / static_cast<int64_t>(sizeof(bfloat16));  // of each sum, in a tile's row
 constexpr int64_t kTileNumbers = kTileRows * kTileTerms;
 
-/// The smallest so many bits of 32.
+/// A mask whose lowest `count` bits are set.
 inline __mmask32 first_bits(int64_t count) {
   return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, 32)) - 1);
 }
 
-/// Where the numbers of two lists of kCount stand, taken from one and the other in turn.
+/// Indices that take the numbers of two lists of kCount in turn: one of the first, one of the second, and so on.
 template <uint16_t kCount>
 alignas(64) constexpr std::array<uint16_t, 2 * kCount> kInTurn = [] {
   std::array<uint16_t, 2 * kCount> places{};
@@ -35,7 +35,7 @@ alignas(64) constexpr std::array<uint16_t, 2 * kCount> kInTurn = [] {
   return places;
 }();
 
-/// Stores the numbers that are `there`, rounded where they become bfloat16.
+/// Stores the numbers whose bits in `there` are set, rounded where they become bfloat16.
 ATTUNE_BFLOAT16_TILES inline void store(float* to, __mmask16 there, __m512 x) {
   _mm512_mask_storeu_ps(to, there, x);
 }
@@ -81,7 +81,7 @@ ATTUNE_BFLOAT16_TILES inline void turn(__m512i (&r)[16]) {
 
 constexpr int64_t kRowsOfSums = 8;  // at a time: their sums for 32 columns fill 16 registers
 
-/// Two terms, sixteen times.
+/// The same two terms in all sixteen lanes.
 ATTUNE_BFLOAT16_TILES inline __m512bh pair_of_terms(const bfloat16* two) {
   int32_t both;
   std::memcpy(&both, two, sizeof(both));
@@ -129,8 +129,9 @@ ATTUNE_BFLOAT16_TILES void multiply_in_vectors(const bfloat16* a, const bfloat16
       multiply_rows<kTwoOfColumns ? 2 : 1>(a + r * kTileTerms, b, tiles, accumulate, c, width);
 }
 
-/// c = or += a b of one or two tiles of rows by one or two of columns, with so many tiles of terms; rows of c are
-/// `width` apart. What was laid out is in memory: GCC 12 does not know that a tile's load reads it.
+/// c = or += a b of one or two tiles of rows by one or two of columns, with `tiles` tiles of terms; rows of c are
+/// `width` apart. The fence keeps stores to a and b before the loads: GCC 12 does not know that the load of a tile
+/// reads memory.
 template <bool kTwoOfRows, bool kTwoOfColumns>
 ATTUNE_BFLOAT16_TILES inline void multiply_tiles(const bfloat16* a, const bfloat16* b, int64_t tiles, bool accumulate,
                                                  float* c, int64_t width) {

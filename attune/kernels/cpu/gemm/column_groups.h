@@ -7,7 +7,7 @@
 
 namespace attune::cpu {
 
-/// -inf beyond the group's columns; y [rows, width].
+/// Writes -inf to the rows of a group beyond its columns; y [rows, width].
 template <class T>
 void fill_beyond(const ColumnGroup& group, T* y, int64_t width) {
   const auto used = static_cast<int64_t>(group.columns.size());

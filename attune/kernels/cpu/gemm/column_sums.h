@@ -10,8 +10,8 @@ namespace attune::cpu {
 void column_sums(const float* x, int64_t rows, int64_t columns, float* out, bool accumulate);
 void column_sums(const double* x, int64_t rows, int64_t columns, double* out, bool accumulate);
 
-/// Rows of a block whose partial sums stay apart: enough to fill the threads of a large machine, few enough to add up
-/// fast.
+/// Returns how many rows form a block with partial sums of its own: there are enough blocks for the threads of a large
+/// machine, and few enough to add them up fast.
 inline int64_t column_block_rows(int64_t rows) {
   return std::max<int64_t>(64, (rows + 63) / 64);
 }

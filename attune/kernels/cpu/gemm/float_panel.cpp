@@ -26,7 +26,7 @@ void Panel(const float* const* rows, size_t in, float* panel) {
   }
 #endif
   for (; k < in; ++k)
-    for (size_t j = 0; j < kPanelOutputs; ++j)  // pairs of bfloat16 may be anywhere
+    for (size_t j = 0; j < kPanelOutputs; ++j)  // pairs of bfloat16 may not be aligned
       std::memcpy(panel + k * kPanelOutputs + j, rows[j] + k, sizeof(float));
 }
 

@@ -71,8 +71,7 @@ bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
 // as long as panel_matmul().
 constexpr int64_t kLongSide = 1 << 14;
 
-// The sides that are looked at are sizes of the model, not numbers of tokens: the rows of a batch may not change each
-// other's results.
+// Looks at sizes of the model, never at the number of tokens: the rows of a batch may not change each other's results.
 bool has_long_side(const MatmulShape& shape) {
   return std::max(shape.n, shape.transpose_a ? shape.m : shape.k) >= kLongSide;
 }

@@ -207,7 +207,7 @@ ProductPlan make_plan(const ProductForm& form) {
   return plan;
 }
 
-// The library does not survive it when its own requests for memory fail.
+// The library does not survive a failure of its own requests for memory.
 constexpr int64_t kRoomForProduct = int64_t{128} << 20;
 
 bool is_scarce(std::optional<int64_t> address_space) {
@@ -294,7 +294,7 @@ dnnl::memory memory_at(const dnnl::memory::desc& description, const void* data) 
   return {description, cpu_engine(), const_cast<void*>(data)};
 }
 
-// In elements.
+// Returns the offset of a column of b, in elements.
 int64_t offset_of_column(const dnnl::memory::desc& b, int64_t k, int64_t column) {
   const dnnl::memory::desc from_there = b.submemory_desc({k, 1}, {0, column});
 #if DNNL_VERSION_MAJOR >= 3

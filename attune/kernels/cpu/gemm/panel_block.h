@@ -25,7 +25,8 @@ struct FloatRows {
 /// With weights in float32 or bfloat16; the latter take x row by row. `onto`: the sums are added to what y has.
 void float_block(const FloatRows& x, const PanelBlock& block, bool onto = false);
 
-/// Rows in 8 bits, q = round(x / scale), each of them, or each 32 numbers for int4, by its largest number.
+/// Rows in 8 bits, q = round(x / scale). Each row, or for int4 each group of 32 numbers, has a scale by its largest
+/// number.
 struct QuantisedRows {
   uint8_t* numbers;  // [rows, stride]: for int8 weights q + 128, for int4 q
   float* scales;     // [rows, scales_of_row]

@@ -6,8 +6,8 @@
 
 namespace attune::cpu {
 
-/// Armv8.2's dot products (SDOT), and for four rows and more of int8 its products of small matrices (I8MM). False, with
-/// nothing done, where the processor has no dot products.
+/// Armv8.2's dot products (SDOT), and for four rows and more of int8 its products of small matrices (I8MM). Returns
+/// false and does nothing if the processor has no dot products.
 bool integer_block_arm(const QuantisedRows& x, const PanelBlock& block);
 
 }  // namespace attune::cpu

@@ -6,8 +6,8 @@
 
 namespace attune::cpu {
 
-/// AVX-512 with VNNI, and AMX for many rows where the system lets programs use its tiles. False, with nothing done,
-/// where the processor has neither.
+/// AVX-512 with VNNI, and AMX for many rows where the system lets programs use its tiles. Returns false and does
+/// nothing if the processor has no VNNI.
 bool integer_block_avx512(const QuantisedRows& x, const PanelBlock& block);
 
 }  // namespace attune::cpu

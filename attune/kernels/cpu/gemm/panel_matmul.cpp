@@ -168,7 +168,7 @@ void lay_out(const In* b, const MatmulShape& shape, const LaidOut<In>& to, bool 
   });
 }
 
-// Rows of one of so many parts of nearly the same size: a multiple of kRowsOfTile.
+// The rows of a part, if `rows` are divided into parts of nearly the same size; a multiple of kRowsOfTile.
 int64_t part_of_rows(int64_t rows, int64_t parts) {
   return divide_up(divide_up(rows, parts), kRowsOfTile) * kRowsOfTile;
 }
@@ -227,7 +227,7 @@ void multiply(const Product<In, Out>& p, const Piece& piece, const LaidOut<In>& 
   }
 }
 
-// The inputs and panels that `b` stands for, which are laid out there, by all rows.
+// Lays out the inputs and panels that `b` stands for, and multiplies all rows with them.
 template <class In, class Out>
 void multiply_columns(const Product<In, Out>& p, const LaidOut<In>& b) {
   // Several pieces for each thread, which need not be equally fast: by rows, and where there are not enough of them by

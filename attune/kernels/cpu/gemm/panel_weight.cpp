@@ -16,7 +16,7 @@ namespace {
 using cpu::MutablePanelData;
 using cpu::PanelData;
 
-// All of these take the rows of one panel: as many as it has outputs.
+// The functions lay_out_...() take the rows of one panel, as many as the panel has outputs.
 
 int64_t outputs_of(const MutablePanelData& to, int64_t panel) {
   return std::min(kPanelOutputs, to.out - panel * kPanelOutputs);

@@ -1,8 +1,8 @@
 #pragma once
 // What the attention kernels do with a tile of queries of one head and a tile of keys of its sequence. With
-// Tiles::kPlain they know when they are compiled that a score is a product times the scale, that queries see the keys
-// of one run, all or a window of them, and that there is no mask and no table. Such a kernel has a quarter of the
-// instructions of one that is ready for everything, which waits for its instructions.
+// Tiles::kPlain it is known at compile time that a score is a product times the scale, that a query sees one run of
+// keys (all, or a window of them), and that there is no mask and no table. Such a kernel has a quarter of the
+// instructions of the general one, whose speed they limit.
 
 #include <variant>
 
@@ -115,8 +115,8 @@ struct AttentionBlockOf {
     out.start(thread, queries.count, of.in.v.d, is_aligned(x, of.in.v.d), rows_of_out(x));
   }
 
-  /// part(query, key) += the sum over c of tile[query][c] * table[distance of the key][first + c]; tile has `width`
-  /// columns, a row of the table d.
+  /// part(query, key) += the sum over the columns c of a chunk of tile[query][c] * table[distance of the key][c]; rows
+  /// of the table have d columns.
   ATTUNE_DEVICE void add_table_products(const Thread& thread, const SharedArray<typename Tiles::Stored>& tile,
                                         const T* table, int d, int chunk, TilePart<Tiles>& part) const {
     const int width = SharedTile<Tiles>::width_of(d, chunk);
@@ -181,12 +181,12 @@ struct AttentionBlockOf {
     return part;
   }
 
-  /// Whether each query sees each key. False may also mean that this was not found out.
+  /// True only if each query sees each key; may be false even then.
   ATTUNE_DEVICE bool sees_all() const {
     return Tiles::kPlain && queries.count == kTile && keys.count == kTile &&
            of.pairs.allows_all_in_run({queries.first, queries.first + kTile}, {keys.first, keys.first + kTile});
   }
-  /// Whether query a sees key b, and both exist.
+  /// Whether the query of row i and the key of column j exist, and the query sees the key.
   ATTUNE_DEVICE bool sees(const Thread& thread, int i, int j) const {
     return has_query(thread, i) && has_key(thread, j) && of.sees(query(thread, i), key(thread, j));
   }
@@ -208,7 +208,7 @@ struct AttentionBlockOf {
     }
   }
 
-  /// The factors that dropout gives the weights of row i: for element j, dropout_factor(bits, j).
+  /// Dropout's factors for the weights of a row; [j] is that of element j.
   struct DropoutRow {
     static constexpr int kQuads = Tiles::kColumns / kQuad;
     unsigned bits[kQuads];
@@ -235,7 +235,7 @@ struct AttentionBlockOf {
   }
 };
 
-/// The rows of two tiles change: waits for those that were started.
+/// Waits for the rows that were started, and calls next_rows() of both tiles.
 template <class Tiles>
 ATTUNE_DEVICE void next_rows(Thread& thread, SharedTile<Tiles>& a, SharedTile<Tiles>& b) {
   if (a.has_started() || b.has_started()) thread.wait_for_copies();
@@ -243,7 +243,7 @@ ATTUNE_DEVICE void next_rows(Thread& thread, SharedTile<Tiles>& a, SharedTile<Ti
   b.next_rows();
 }
 
-/// Whether kernels with Tiles::kPlain can do this.
+/// Whether kernels with Tiles::kPlain can compute this.
 inline bool is_plain(const AttentionInputs& in) {
   const bool run =
       std::holds_alternative<FullAttention>(in.pattern) || std::holds_alternative<SlidingWindow>(in.pattern);

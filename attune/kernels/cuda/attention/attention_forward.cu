@@ -10,7 +10,7 @@ namespace {
 
 // One block for a tile of queries of one head and kValueTiles * kTile columns of its values. The maximum and the sum of
 // the softmax run along with the tiles of keys. A second pass begins with what the first one left in `out` and in a
-// copy of its logarithms: with weights whose sum is 1.
+// copy of its log_sum_exp: there the weights have the sum 1.
 template <class Tiles, int kValueTiles>
 struct AttentionForward {
   using T = typename Tiles::Sum;
@@ -113,7 +113,7 @@ struct AttentionForward {
     }
   }
 
-  // `room` gets the weights where they are needed there.
+  // `room` receives the weights if they are needed in shared memory.
   ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Block& block, int first_chunk,
                                 const cuda::TilePart<Tiles>& weights, cuda::StoredTile<Tiles>& room,
                                 cuda::SharedTile<Tiles>& v, State& state) const {

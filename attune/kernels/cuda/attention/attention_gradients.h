@@ -40,7 +40,7 @@ struct PairGradients {
   TilePart<Tiles> d_scores;  // of q . (k + relative key) times scale; 0 where a query does not see a key
 };
 
-/// `block` is a tile of queries against a tile of keys; the tiles get what products need.
+/// Returns the gradients of a tile of queries against a tile of keys. Loads into `tiles` what the products need.
 template <class Tiles>
 ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const AttentionBackwardView<Tiles>& view,
                                                   const AttentionBlockOf<Tiles>& block, BackwardTiles<Tiles>& tiles) {

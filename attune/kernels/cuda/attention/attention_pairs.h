@@ -68,7 +68,7 @@ class AttentionPairs {
     return {0, keys_ / pass_.size * pass_.summary + (rest > 0 ? rest : 0)};
   }
 
-  /// The keys that some queries of a range may see: no others, from a multiple of kAttentionTile on.
+  /// The keys that queries of a range may see; the result begins at a multiple of kAttentionTile.
   ATTUNE_DEVICE NumberRange keys_of(NumberRange a) const {
     const int first = position(a.begin), last = position(a.end - 1);
     NumberRange seen = keys();
@@ -81,7 +81,7 @@ class AttentionPairs {
     return {seen.begin / kTile * kTile, pass_.causal ? least(seen.end, last + 1) : seen.end};
   }
 
-  /// The queries that may see some keys of a range: no others.
+  /// The queries that may see keys of a range.
   ATTUNE_DEVICE NumberRange queries_of(NumberRange b) const {
     const NumberRange all = queries();
     const int first = b.begin, last = b.end - 1;
@@ -118,7 +118,7 @@ class AttentionPairs {
     return !pass_.causal || b <= i;
   }
 
-  /// The same of passes of the kinds `all` and `window`.
+  /// The same for passes of the kinds `all` and `window`.
   ATTUNE_DEVICE bool allows_in_run(int a, int b) const {
     const int i = a + shift_;
     if (pass_.kind == AttentionPass::Kind::window && (b <= i - pass_.size || b >= i + pass_.size)) return false;
@@ -132,7 +132,7 @@ class AttentionPairs {
     return !pass_.causal || b.end - 1 <= first;
   }
 
-  /// The quad of dropout's columns (dropout_bits.h) that the first column of the tile from key b on begins with.
+  /// The first quad of columns of dropout's mask (dropout_bits.h) for the tile that begins with key b.
   ATTUNE_DEVICE int64_t first_quad(int b) const {
     const int64_t first_group = is_residues() || is_summaries() ? kGatheredGroup : 0;
     return (first_group + b / kTile) * 16;

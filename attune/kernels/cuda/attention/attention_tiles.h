@@ -246,8 +246,8 @@ class SharedTile {
 
   ATTUNE_DEVICE const SharedArray<Stored>& data() const { return data_; }
 
-  /// Starts to read the next rows, where that can be done ahead: all columns of `rows` rows, see load(). Every thread
-  /// has been at a barrier since the tile before the present one was read.
+  /// Starts to read the next rows, where that can be done ahead: all columns of `rows` rows, see load(). They overwrite
+  /// the tile before the present one: every thread must have been at a barrier since products read that one.
   template <class RowOf>
   ATTUNE_DEVICE void start(const Thread& thread, int rows, int d, bool aligned, RowOf row_of) {
     if constexpr (kAhead) {
@@ -265,8 +265,8 @@ class SharedTile {
   /// Whether there are reads to wait for, by Thread::wait_for_copies().
   ATTUNE_DEVICE bool has_started() const { return started_; }
 
-  /// To be called when the rows of the source change: those that start() reads, and that were waited for, take the
-  /// place of the present ones; else the tile holds none.
+  /// To be called when the rows of the source change. Rows that start() began to read, and that were waited for, take
+  /// the place of the present ones. Without start() the tile then holds no rows.
   ATTUNE_DEVICE void next_rows() {
     chunk_ = started_ ? 0 : -1;
     if (!started_) return;

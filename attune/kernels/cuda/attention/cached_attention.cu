@@ -20,7 +20,7 @@ using cuda::CachedPiece;
 using cuda::CachedRow;
 using cuda::CachedView;
 
-// Sizes are limited to the longest list, which changes nothing.
+// Sizes are limited to the longest list, which does not change what is visible.
 int limited(int64_t size, int64_t longest) {
   return static_cast<int>(std::min(size, std::max<int64_t>(longest, 1)));
 }

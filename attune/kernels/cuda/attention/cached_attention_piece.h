@@ -83,7 +83,7 @@ struct AttendPiece {
     int head, heads;  // of queries
     SharedArray<int> distances;
     Rows keys, values;
-    SharedArray<T> weights;  // [count, kHeads]; products of queries and keys before
+    SharedArray<T> weights;  // [count, kHeads]; at first the products of queries and keys
     SharedArray<T> sums;     // of values, by group of threads
 
     ATTUNE_DEVICE int key(int u) const { return u < count ? u : count - 1; }
@@ -93,7 +93,7 @@ struct AttendPiece {
 
   ATTUNE_DEVICE static Columns read(const T* row, int c) { return read_group<Columns>(row, c); }
 
-  // Columns c ... c + kWide - 1 of rows u, u + step, ...; of the last row in place of those behind it.
+  // Columns c ... c + kWide - 1 of rows u, u + step, ...; beyond the last row they are those of the last row.
   ATTUNE_DEVICE Batch read(const Piece& work, const Rows& rows, int u, int step, int c) const {
     Batch batch;
     ATTUNE_UNROLL

@@ -11,8 +11,9 @@ namespace attune::cuda {
 
 inline constexpr int kMostKeysOfPiece = 256;
 
-/// Keys of a piece of a row that sees so many. Pieces are worked on at the same time: those of short rows are small, so
-/// that one sequence alone has work for the whole GPU. This follows from the row alone, as its result has to.
+/// How many keys a piece has in a row that sees `visible` keys. Pieces are worked on at the same time: those of short
+/// rows are small, so that one sequence alone has work for the whole GPU. The size depends on the row alone, since the
+/// result of a row must not depend on other rows.
 ATTUNE_HOST_DEVICE int piece_size(int visible) {
   return visible <= 1024 ? 64 : visible <= 4096 ? 128 : kMostKeysOfPiece;
 }
@@ -85,9 +86,9 @@ struct CachedView {
   const int32_t* slots;
   const CachedRow* rows;
   const CachedPiece* pieces;
-  T* largest;  // score of a piece; then the factor that makes its sums those of the row
+  T* largest;  // score of a piece; later the factor exp(largest of the piece - largest of the row)
   T* sums;     // of exp(score - largest)
-  T* partial;  // sums of values, weighed the same way
+  T* partial;  // sums of values, each times exp(score - largest)
   T* weights;  // [rows, heads, most_keys], or null
   int64_t most_keys;
   T* out;

@@ -45,7 +45,7 @@ struct GuidedView {
     return {soft_cap * t, 1 - t * t};
   }
 
-  /// The gradient of q . k by what the loss of the row adds.
+  /// The gradient of the row's loss by q . k, times `factor`.
   ATTUNE_DEVICE T gradient(const LinkedRow& row, int64_t key_row, double log_sum_exp, double factor) const {
     const Score s = score(row, key_row);
     double difference = std::exp(s.value - log_sum_exp);

@@ -11,9 +11,10 @@ constexpr int64_t kSumColumns = 32;  // of a block, a warp wide
 constexpr int64_t kSumWarps = 8;     // of a block; warp w adds rows w, w + 8, ... of its piece
 constexpr int64_t kSumRows = 256;    // of a piece
 
-/// A block sums up kSumColumns columns of a piece of rows. Of each element it has element.read(row, column), and of
-/// what that returned element.value(row, column, read) of type T, once each: a warp reads several rows before it works
-/// on the first of them. store(piece, column, sum) gets the sums.
+/// A block sums up kSumColumns columns of a piece of rows. For each element it calls element.read(row, column) once,
+/// and then once element.value(row, column, read) with what read() returned; that returns the summand, a T. They are
+/// two calls because a warp reads several rows before it works on the first of them. store(piece, column, sum) gets the
+/// sums.
 template <class T, class Element, class Store>
 struct SumPieces {
   static constexpr int kThreads = kWarp * static_cast<int>(kSumWarps);
@@ -50,15 +51,15 @@ struct SumPieces {
   }
 };
 
-/// An element that needs no more than to be read.
+/// The base of an element whose value is what read() returned.
 template <class T>
 struct ReadElement {
   ATTUNE_DEVICE static T value(int64_t /*row*/, int64_t /*column*/, const T& read) { return read; }
   ATTUNE_DEVICE static Four<T> value_four(int64_t /*row*/, int64_t /*column*/, const Four<T>& read) { return read; }
 };
 
-/// An element that has read_four() and value_four(), too: for columns column ... column + 3, where has_fours() says
-/// that its pointers allow it and columns is a multiple of 4.
+/// An element that also has read_four() and value_four(), for columns column ... column + 3. They are called if
+/// has_fours() says that its pointers allow it and the number of columns is a multiple of 4.
 template <class Element>
 concept ReadsFours = requires(const Element& element) {
   element.read_four(int64_t{}, int64_t{});
@@ -104,7 +105,7 @@ struct PieceSums : ReadElement<T> {
   }
 };
 
-/// Of the only piece.
+/// Stores the sums of the only piece.
 template <class T, class Store>
 struct StoreSum {
   Store store;

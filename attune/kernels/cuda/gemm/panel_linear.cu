@@ -58,7 +58,7 @@ struct NumberProduct {
   }
 };
 
-// Of so many groups a block keeps terms at a time: at most 16 KiB of them.
+// A block keeps the terms of at most this many groups at a time, 16 KiB.
 constexpr int64_t kGroupsAtOnce = 256;
 constexpr int64_t groups_at_once(int64_t groups) {
   return groups < kGroupsAtOnce ? groups : kGroupsAtOnce;

@@ -29,7 +29,7 @@ struct PanelReader {
     return reinterpret_cast<const bfloat16*>(panel_of(o))[bfloat16_place(k, j)];
   }
 
-  /// Four inputs of an output, 4 * quad and on, as signed bytes.
+  /// The weights of inputs 4 * quad ... 4 * quad + 3 of output o, as signed bytes; the first is in the low byte.
   ATTUNE_DEVICE int32_t quad(int64_t o, int64_t quad) const {
     const int64_t j = o % kPanelOutputs;
     if (format == WeightFormat::int8)
@@ -44,7 +44,7 @@ struct PanelReader {
     return result;
   }
 
-  /// What the integers of inputs k and its group are multiplied with.
+  /// The scale of the integers of output o for the group of input k.
   ATTUNE_DEVICE float scale(int64_t o, int64_t k) const {
     if (format == WeightFormat::int8) return static_cast<const float*>(scales)[o];
     const int64_t groups = divide_up(in, kGroupInputs), panel = o / kPanelOutputs;

@@ -87,8 +87,8 @@ cudaDataType_t type_of(DType dtype) {
   return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-// What the library does in the same pass; none: the activation follows in a pass of its own. Its GELU is the one with
-// tanh.
+// What the library does in the same pass. An activation that it does not have follows in a pass of its own. Its GELU is
+// the one with tanh.
 cublasLtEpilogue_t epilogue_of(const Product& p) {
   const bool bias = p.bias != nullptr;
   if (p.activation == Activation::relu) return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -118,7 +118,7 @@ uint32_t alignment_of(const void* address) {
   return uint32_t{1} << std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(address)));
 }
 
-// Of what the library calls a, b, c and the bias: it decides which algorithms there are.
+// Of what the library calls a, b, c and the bias. They decide which of its algorithms can be used.
 std::array<uint32_t, 4> alignments_of(const Product& p) {
   return {alignment_of(p.b.data), alignment_of(p.a.data), alignment_of(p.c.data), alignment_of(p.bias)};
 }
@@ -180,7 +180,8 @@ std::optional<Plan> find_plan(const char* name, cublasLtHandle_t handle, const P
   return plan;
 }
 
-// Nothing if the library does not form such a product. A bias or an activation that it does not add is left out.
+// Returns nothing if the library does not form such a product. If it forms the product alone, without bias and
+// activation, the plan is for that.
 std::optional<Plan> make_plan(const char* name, cublasLtHandle_t handle, const Product& p) {
   if (std::optional<Plan> plan = find_plan(name, handle, p)) return plan;
   Product alone = p;

@@ -16,8 +16,8 @@ struct Collective {
   Kind kind;
   const void* from = nullptr;
   void* to = nullptr;
-  int64_t count = 0;        // of all elements; reduce_scatter and all_gather: of a part
-  DType type = DType::f32;  // of sums: float32 or float64; for what is only moved uint8 too
+  int64_t count = 0;        // elements of the tensor; reduce_scatter and all_gather: of one part of it
+  DType type = DType::f32;  // float32 or float64; also uint8 where nothing is added
   int root = 0;             // of broadcast
 };
 
@@ -27,14 +27,14 @@ const char* name_of(Collective::Kind kind);
 /// One member of a group of GPUs.
 class Member {
  public:
-  /// As abort().
+  /// Does what abort() does.
   virtual ~Member() = default;
   /// Gives the operation to the stream. Throws CommunicationError.
   virtual void start(const Collective& collective, const SideStream& stream) = 0;
   /// Throws CommunicationError, which names `kind`, if an operation that was started has failed since.
   virtual void check(Collective::Kind kind) = 0;
-  /// Ends what has not ended; nothing can be started afterwards. Does not wait for the other members while an exception
-  /// is on its way.
+  /// Ends the operations that have not ended; nothing can be started afterwards. Does not wait for the other members
+  /// while an exception unwinds the stack.
   virtual void abort() noexcept = 0;
 };
 

@@ -80,7 +80,7 @@ Bytes sum_of(const std::vector<Bytes>& inputs, size_t begin, size_t bytes) {
   return sum;
 }
 
-// What a member gets of a meeting to which all have come.
+// What a member receives, once all members have come to the meeting.
 Bytes result_for(const Meeting& m, int rank) {
   const Collective& c = m.asked;
   if (c.kind == Kind::broadcast) return m.inputs[static_cast<size_t>(c.root)];
@@ -144,7 +144,7 @@ class EmulatedMember final : public Member {
     ++meeting.come;
   }
 
-  // False: not all have come.
+  // Returns false if not all members have come.
   static bool leave(Room& room, int rank, int64_t number, void* to) {
     const std::lock_guard lock(room.mutex);
     const auto at = room.meetings.find(number);

@@ -91,8 +91,8 @@ ncclDataType_t type_of(DType dtype) {
   return dtype == DType::u8 ? ncclUint8 : ncclFloat32;
 }
 
-// What has ended is not disturbed by abort(); ncclCommDestroy() may wait for members that are about to wait for this
-// one.
+// A member leaves by ncclCommAbort(), which does not disturb operations that have ended. ncclCommDestroy() may wait for
+// members that are about to wait for this one.
 class NcclMember final : public Member {
  public:
   NcclMember(const ncclUniqueId& id, int rank, int size) {
@@ -133,8 +133,9 @@ class NcclMember final : public Member {
     refuse_failure(name_of(kind), since);
   }
 
-  // While an exception is on its way, nobody has told the other ranks yet that this one has failed, and NCCL may wait
-  // for them. So this thread goes on, to say it and to end them; the process may end before the other thread is done.
+  // While an exception unwinds the stack, the other ranks do not know yet that this one has failed, and NCCL may wait
+  // for them. So another thread calls NCCL, while this one goes on and tells the other ranks, which ends them. The
+  // process may end before the other thread is done.
   void abort() noexcept override {
     ncclComm_t ended = std::exchange(communicator_, nullptr);
     if (ended == nullptr) return;
@@ -143,13 +144,13 @@ class NcclMember final : public Member {
     try {
       std::thread(end).detach();
     } catch (const std::system_error&) {
-      // No thread is left for it: the end of the process ends it.
+      // No thread can be started: the operations end with the process.
     }
   }
 
  private:
   ncclComm_t communicator_ = nullptr;
-  int exceptions_ = std::uncaught_exceptions();  // on their way as this was made
+  int exceptions_ = std::uncaught_exceptions();  // on their way when this was made
 };
 
 }  // namespace

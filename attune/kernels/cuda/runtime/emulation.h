@@ -5,7 +5,7 @@
 // The environment variable ATTUNE_CUDA_ORDER is `forward` (default), `backward`, or a number from 1, which shuffles
 // threads and blocks. ATTUNE_CUDA_RACES=1 runs each kernel three times, forward, backward and shuffled, from the same
 // memory, and fails where the memory after them differs. ATTUNE_CUDA_COPIES=late is LateCopies for the whole program.
-// All are read once. Races are looked for in programs with one thread.
+// All are read once. Looking for races needs a program with one thread.
 
 #include <cstdint>
 #include <functional>
@@ -33,9 +33,9 @@ class RaceCheck {
   RaceCheck& operator=(const RaceCheck&) = delete;
 };
 
-/// While this object lives, a copy beside the work of a device is done as late as it may be: one to the device before
-/// the next work of a device, one from it when the host waits for it, with NaN in its place until then. It then copies
-/// what its source has by that time. As with ATTUNE_CUDA_COPIES=late.
+/// While this object lives, copies beside the work of a device are done as late as possible. A copy to the device is
+/// done before the next work of any device. A copy from the device is done when the host waits for it, and there is NaN
+/// in its place until then. Each copies what its source holds at that time. As with ATTUNE_CUDA_COPIES=late.
 class LateCopies {
  public:
   LateCopies();
@@ -53,7 +53,7 @@ class NoPinnedMemory {
   NoPinnedMemory& operator=(const NoPinnedMemory&) = delete;
 };
 
-/// Does the copies to devices that are late. All work of a device calls this first.
+/// Does the copies to devices that are still to be done. All work of a device calls this first.
 void finish_copies();
 
 /// How often the host has waited for a device so far: for a copy to the host, for an event, or for all work.

@@ -63,7 +63,7 @@ class EmulatedBlock {
   }
 
  private:
-  // Lets those go on who have all come to their barrier; returns whether there were any.
+  // Lets the threads of each warp, or of the block, go on if all of them wait at one barrier. Returns whether any may.
   bool release() {
     bool released = false;
     for (int begin = 0; begin < shape_.threads; begin += kWarp)

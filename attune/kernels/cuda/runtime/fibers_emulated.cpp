@@ -5,7 +5,7 @@
 
 #include "attune/kernels/cuda/runtime/fibers.h"
 
-// ucontext makes the stacks. From one to the other goes _longjmp, since swapcontext calls the system each time.
+// setcontext enters a new stack once; after that _longjmp changes stacks, since swapcontext calls the system each time.
 
 namespace attune::cuda {
 namespace {

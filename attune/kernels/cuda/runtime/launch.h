@@ -21,13 +21,15 @@ struct LaunchShape {
   size_t shared_bytes = 0;
 };
 
-/// Threads of a block that walks over `count` elements: `each` or more elements for a thread, from one warp to `most`.
+/// How many threads a block has that walks over `count` elements: one for every `each` elements, in whole warps, at
+/// least one warp and at most `most` threads.
 constexpr int threads_for(int64_t count, int most, int64_t each = 1) {
   const int64_t wanted = (count + each * kWarp - 1) / (each * kWarp) * kWarp;
   return static_cast<int>(std::clamp<int64_t>(wanted, kWarp, most));
 }
 
-/// A body of for_each_element() that computes elements i ... i + 3 by fours(i), where has_fours() says that it can.
+/// A body of for_each_element() that can compute four elements at once: where has_fours() is true, fours(i) computes
+/// elements i ... i + 3.
 template <class Body>
 concept WorksOnFours = requires(const Body& body) {
   body.fours(int64_t{});
@@ -42,7 +44,8 @@ ATTUNE_DEVICE void run_four(int64_t first, int64_t count, const Body& body) {
 
 #ifdef __CUDACC__
 
-/// How many blocks of a kernel a multiprocessor shall hold at once: kBlocks of the kernel, or 1. It limits registers.
+/// How many blocks of a kernel a multiprocessor shall hold at once: kBlocks of the kernel, or 1. The compiler limits
+/// the registers of a thread accordingly.
 template <class Kernel>
 constexpr int blocks_at_once() {
   if constexpr (requires { Kernel::kBlocks; }) return Kernel::kBlocks;

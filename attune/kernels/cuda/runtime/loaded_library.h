@@ -24,7 +24,7 @@ class LoadedLibrary {
       fail<DeviceError>("{}: cannot be loaded: {}; LD_LIBRARY_PATH can name its folder", name_, dlerror());
   }
 
-  /// Sets the pointer to a function of this name. Throws DeviceError.
+  /// Sets `function` to the library's function of this name. Throws DeviceError.
   template <class F>
   void find(F& function, const char* function_name) const {
     function = reinterpret_cast<F>(dlsym(handle_, function_name));

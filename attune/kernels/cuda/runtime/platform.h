@@ -21,7 +21,8 @@ constexpr int kWarp = 32;           // threads that run together and exchange va
 constexpr int kMostThreads = 1024;  // of a block
 constexpr size_t kSharedAlignment = 16;
 
-// Each block has this much shared memory beside what it asks for: a value of every warp, for Thread::reduce.
+// Each block has kReduceBytes of shared memory beside what it asks for: Thread::reduce keeps a value of every warp
+// there.
 constexpr size_t kMostReduced = 16;  // bytes of such a value
 constexpr size_t kReduceBytes = kMostThreads / kWarp * kMostReduced;
 

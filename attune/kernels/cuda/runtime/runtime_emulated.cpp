@@ -46,7 +46,7 @@ struct Copy {
   std::atomic<bool>* done;
 };
 
-// Those that are late, in the order in which they were started.
+// Copies that are still to be done, in the order in which they were started.
 struct LateList {
   std::mutex mutex;
   std::vector<Copy> sent, fetched;
@@ -230,7 +230,7 @@ void send(Cuda, const void* from, void* to, size_t bytes, void* event) {
   late_list().sent.push_back(copy);
 }
 
-// It comes after the device's work, which waits for what was sent.
+// The copy comes after the device's work, and that comes after what was sent.
 void fetch(Cuda, const void* from, void* to, size_t bytes, void* event) {
   finish_copies();
   const Copy copy{from, to, bytes, static_cast<std::atomic<bool>*>(event)};

@@ -22,7 +22,7 @@ struct DeviceState {
   cudaStream_t stream = nullptr;
   cudaStream_t copies = nullptr;     // of send(), beside the work
   cudaStream_t fetches = nullptr;    // of fetch()
-  bool reads_host_in_place = false;  // memory of the host, by the host's page tables (Grace)
+  bool reads_host_in_place = false;  // reads memory of the host by the host's page tables (Grace)
 };
 
 DeviceState& state_of(Cuda device) {
@@ -37,7 +37,7 @@ std::string name_of(Cuda device) {
 }
 
 [[noreturn]] void fail_with(Cuda device, std::string_view what, cudaError_t error) {
-  cudaGetLastError();  // it is told here: check_launch() would tell it of the next kernel too
+  cudaGetLastError();  // clears it: check_launch() would report it for the next kernel too
   fail<DeviceError>(
       "device {}: {} failed: {} (the last kernel that was started is {}; with ATTUNE_CUDA_WAIT=1 it is "
       "the one that failed)",
@@ -64,7 +64,8 @@ int count_or_fail(Cuda device) {
   }
 }
 
-// Memory that is given back stays with the process, so that a training step in steady state asks the driver for none.
+// Checks that the GPU can be used, and makes its streams. Memory that is given back stays with the process, so that a
+// training step in steady state asks the driver for none.
 void prepare(Cuda device) {
   const int count = count_or_fail(device);
   if (device.index < 0 || device.index >= count)
@@ -125,7 +126,7 @@ DeviceMemory memory_with_pool(Cuda device) {
   return memory;
 }
 
-// The advice of an error for lack of memory: what needs less.
+// What an error for lack of memory advises: settings that need less.
 const char* advice() {
   return execution().recording
              ? "a smaller batch (train.batch_tokens), shorter sequences or train.checkpoint_activations need less"
@@ -166,8 +167,8 @@ std::array<std::byte, 16> identity_of(Cuda device) {
   return identity;
 }
 
-// A thread that never chose a device is told the first one, but has no context of it. cuBLASLt needs one, and
-// cudaMallocAsync(), which may be all that comes before a product, makes none.
+// For a thread that never chose a device, cudaGetDevice() returns the first one, but the thread has no context of it.
+// cuBLASLt needs one, and cudaMallocAsync(), which may be all that comes before a product, makes none.
 int use(Cuda device) {
   thread_local bool has_context = false;
   int before = 0;
@@ -177,7 +178,7 @@ int use(Cuda device) {
   return before;
 }
 
-// A thread that never chose a device has the first one, which then nobody may use.
+// For a thread that never chose a device, `index` is the first one, which the process may not use at all.
 void use_again(int index) noexcept {
   int now = index;
   if (cudaGetDevice(&now) == cudaSuccess && now != index && is_in_use(index)) cudaSetDevice(index);
@@ -200,8 +201,9 @@ void* allocate_in(cudaStream_t order, Cuda device, size_t bytes) {
   return memory;
 }
 
-// To be called before memory or an event is given back. A thread that never chose a device is told the first one, and
-// would make the process a user of it. What is given back came from a device that is in use; which one does not matter.
+// To be called before memory or an event is given back. From a thread that never chose a device, such a call would go
+// to the first one and make the process a user of it. So a device that is in use becomes current; which one does not
+// matter.
 void use_one_in_use() noexcept {
   thread_local bool done = false;
   if (done) return;
@@ -215,7 +217,7 @@ void use_one_in_use() noexcept {
     }
 }
 
-// An error of what is given back is not told of the next kernel.
+// Clears an error of giving something back, so that check_launch() does not report it for the next kernel.
 void forget_error(cudaError_t error) noexcept {
   if (error != cudaSuccess) cudaGetLastError();
 }
@@ -229,7 +231,7 @@ void* allocate_for_sending(Cuda device, size_t bytes) {
   return allocate_in(state_of(device).copies, device, bytes);
 }
 
-// Also of memory that was allocated for sending: the stream has waited for the copy.
+// Also for memory that was allocated for sending: the stream has waited for the copy.
 void release(Cuda device, void* memory) noexcept {
   use_one_in_use();
   forget_error(cudaFreeAsync(memory, stream(device)));
@@ -270,7 +272,7 @@ void release_pinned(void* memory) noexcept {
   forget_error(cudaFreeHost(memory));
 }
 
-// Who waits for it sleeps: otherwise CUDA may keep a core busy.
+// A thread that waits for the event sleeps: without cudaEventBlockingSync, CUDA may keep a core busy.
 void* make_event(Cuda device) {
   cudaEvent_t event = nullptr;
   const int before = use(device);
@@ -304,7 +306,7 @@ void send(Cuda device, const void* from, void* to, size_t bytes, void* event) {
   cudaError_t error = cudaEventRecord(end, copies);
   if (error == cudaSuccess) error = cudaStreamWaitEvent(stream(device), end, 0);
   if (error == cudaSuccess) return;
-  cudaStreamSynchronize(copies);  // the caller takes a copy that failed for one that was not started
+  cudaStreamSynchronize(copies);  // after an error the caller assumes that no copy is under way
   fail_with(device, "a copy", error);
 }
 

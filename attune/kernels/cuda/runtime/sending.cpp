@@ -14,7 +14,7 @@
 namespace attune::cuda {
 namespace {
 
-constexpr size_t kLeastBytes = size_t{1} << 16;  // of a block; larger ones have powers of two
+constexpr size_t kLeastBytes = size_t{1} << 16;  // of a block; its size is a power of two
 constexpr size_t kMostBlocks = 16;               // a batch has a few tensors; send() waits where more are on their way
 
 struct ReleasePinned {
@@ -31,7 +31,8 @@ struct PinnedBlock {
 // The blocks of a device.
 class PinnedBlocks {
  public:
-  /// The smallest block of at least so many bytes that no copy reads. Null: each one is read by a copy.
+  /// Returns the smallest block of at least `bytes` bytes that no copy reads; makes one, if need be in place of a
+  /// smaller block. Null: each block is read by a copy, and there may be no more blocks.
   PinnedBlock* take(Cuda device, size_t bytes) {
     PinnedBlock* best = nullptr;
     PinnedBlock* too_small = nullptr;
@@ -48,7 +49,7 @@ class PinnedBlocks {
     if (best != nullptr) best->turn = ++turn_;
     return best;
   }
-  /// The event of the copy that was started first, of those that were started last from each block.
+  /// The event of the block whose last copy is the oldest.
   std::shared_ptr<void> first_copy() const { return std::ranges::min_element(blocks_, {}, &PinnedBlock::turn)->copied; }
   size_t size() const { return blocks_.size(); }
 

@@ -11,7 +11,8 @@
 namespace attune {
 namespace {
 
-// Pinned, or what there is: copies from and to other memory are made by the same calls, which then wait.
+// Pinned memory, or other memory of the host if there is none: the same calls copy from and to it, but may then wait
+// for the copy.
 std::shared_ptr<Buffer> memory_for_copies(Cuda device, size_t bytes) {
   try {
     const std::shared_ptr<void> pinned(cuda::allocate_pinned(device, std::max<size_t>(bytes, 1)), cuda::release_pinned);

@@ -1,7 +1,7 @@
 #pragma once
 // Streams beside the one that every device has, and events, which say how far a stream has come. streams_gpu.cpp is for
-// GPUs. In the emulation what is started on such a stream runs as late as it may: when the host asks for an event after
-// it.
+// GPUs. In the emulation, what is started on such a stream runs as late as possible: when the host asks for an event
+// that was recorded after it.
 
 #include <memory>
 
@@ -19,8 +19,8 @@ class SideStream {
   void* handle() const { return handle_.get(); }
   const std::shared_ptr<void>& shared_handle() const { return handle_; }
 
-  /// What is started here from now on begins when everything is done that the device's own stream was given so far.
-  /// Throws DeviceError.
+  /// What is started here from now on waits for everything that the device's own stream was given so far. Throws
+  /// DeviceError.
   void follow_device() const;
 
  private:
@@ -35,10 +35,10 @@ class Event {
 
   /// The event happens when everything is done that the stream was given so far. Throws DeviceError.
   void record(const SideStream& stream) const;
-  /// Whether it has happened since it was recorded. Throws DeviceError, and in the emulation what the stream's work
+  /// Whether it has happened since it was recorded. Throws DeviceError; in the emulation also what the stream's work
   /// throws.
   bool happened() const;
-  /// From an event that has happened to this one, which has too. Throws DeviceError.
+  /// The seconds from `first` to this event; both must have happened. Throws DeviceError.
   double seconds_since(const Event& first) const;
 
  private:

@@ -14,7 +14,7 @@ uint64_t work_of(Cuda device);
 
 struct EmulatedStream {
   uint64_t followed = 0;                   // the device's work that comes before what is started here
-  std::deque<std::function<bool()>> work;  // false: it cannot run yet
+  std::deque<std::function<bool()>> work;  // returns false if it cannot run yet
 };
 
 inline EmulatedStream& emulated(const SideStream& stream) {

@@ -12,7 +12,7 @@ namespace attune::cuda {
 
 class EmulatedBlock;
 
-/// Throws DeviceError: index i of a shared array with `count` elements.
+/// Throws DeviceError: index i is outside of a shared array with `count` elements.
 [[noreturn]] void fail_outside(int64_t i, int64_t count);
 
 /// An array in the memory of a block; an index outside of it is an error.

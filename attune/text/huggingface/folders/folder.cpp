@@ -54,8 +54,8 @@ std::optional<Padding> read_padding(const Fields& file) {
   return padding;
 }
 
-// With the files to copy when the tokenizer is saved. transformers cleans up no text of BPE, and gives a model no types
-// of tokens where "model_input_names" leaves them out.
+// Adds what tokenizer_config.json says, and the files to copy when the tokenizer is saved. As in transformers, decoded
+// text of BPE is not cleaned up, and all type ids are 0 where "model_input_names" lacks "token_type_ids".
 void add_config(Parts& parts, const TokenizerConfig& config, const fs::path& file) {
   parts.splits_special = config.flag("split_special_tokens", false);
   parts.clean_up =
@@ -139,8 +139,8 @@ PostProcessor framed(const TokenizerConfig& config, const TokenMap& vocabulary) 
   return surrounded_by({bos, between, eos, 1});
 }
 
-// RoBERTa and BART have <s> and </s> around a text and a classification token, GPT-2 and OPT have not; OPT has these
-// tokens too, but says which class it is, and whether its texts begin with bos.
+// RoBERTa and BART put <s> and </s> around a text, GPT-2 and OPT do not. The vocabulary of OPT has these tokens too,
+// but its tokenizer_config.json has the class of GPT-2 or "add_bos_token".
 std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
   TokenizerConfig config = read_tokenizer_config(file.parent_path());
   const fs::path merges_file = file.parent_path() / "merges.txt";
@@ -183,8 +183,9 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
   return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
 }
 
-// The class of a folder with a tokenizer.json. A copy of the folder's tokenizer may stand beside another config.json,
-// or none: `named` is what its tokenizer_config.json must name so that the class is the same, "" where it does already.
+// The class of a folder with a tokenizer.json. A copy of the tokenizer may stand beside another config.json, or none.
+// `named` is the class that the tokenizer_config.json of the copy has to name, so that it is read as the same class; ""
+// where the folder's own file says enough.
 struct FolderClass {
   const TokenizerClass* type = nullptr;
   std::string named = {};
@@ -197,8 +198,8 @@ FolderClass class_of_folder(const fs::path& folder, const TokenizerConfig& confi
   return {.type = type, .named = type == nullptr ? "PreTrainedTokenizerFast" : name};
 }
 
-// transformers builds the post-processor of a translation model from "src_lang", whatever the file has. Nothing where
-// the default language, or the end, is not in the vocabulary.
+// transformers builds the post-processor of a translation model from "src_lang", whatever the file has. Returns nothing
+// if the default language, or the end, is not in the vocabulary.
 std::optional<PostProcessor> language_frame(const TokenizerClass& type, const TokenizerConfig& config,
                                             const Tokenizer& tokenizer) {
   if (type.language == LanguagePlace::none) return {};

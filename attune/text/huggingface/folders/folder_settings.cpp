@@ -86,7 +86,8 @@ void add_folder_tokens(const TokenizerClass* type, const TokenMap& vocabulary, T
     if (known == nullptr) {
       list.add(token);
     } else if (config.has_decoder) {
-      // A class makes its tokenizer of what the folder says, others add to that of the file, where special tokens stay.
+      // A class builds its tokenizer from what the folder says. Without one, the folder adds to the tokenizer of the
+      // file, whose special tokens stay special.
       const bool special = token.special || (type == nullptr && known->special);
       *known = token;
       known->special = special;

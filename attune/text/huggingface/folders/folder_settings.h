@@ -11,16 +11,17 @@
 
 namespace attune::huggingface {
 
-/// Fields that the class reads take the place of those of tokenizer.json, whose values `file` has: do_lower_case,
-/// strip_accents, tokenize_chinese_chars, add_prefix_space. Throws FileError for a field that is no boolean.
+/// Puts fields of tokenizer_config.json that the class reads into `file`, the values of the tokenizer.json:
+/// do_lower_case, strip_accents, tokenize_chinese_chars, add_prefix_space. Throws FileError for a field that is no
+/// boolean.
 void put_fields(const TokenizerClass& type, const TokenizerConfig& config, nlohmann::json& file);
 
 /// Adds tokens that are not there yet: named ones, which are special from now on, and extra ones.
 void add_missing_tokens(const TokenizerConfig& config, std::vector<AddedToken>& tokens);
 
-/// Adds what the folder says to the tokens of a tokenizer.json: tokens of "added_tokens_decoder" take the place of the
-/// file's, and named ones are special. The class's special tokens count where no file names others and the file has
-/// them: config.names gets these. `type` may be null. `vocabulary`: the model's.
+/// Adds what the folder says to the tokens of a tokenizer.json: tokens of "added_tokens_decoder" replace those of the
+/// file, and named ones are special. Where no file of the folder names a special token, that of the class is taken if
+/// the tokenizer has it, and config.names gets it. `type` may be null. `vocabulary`: the model's.
 void add_folder_tokens(const TokenizerClass* type, const TokenMap& vocabulary, TokenizerConfig& config,
                        std::vector<AddedToken>& tokens);
 

@@ -16,9 +16,9 @@ class SentencePieceProcessor;
 
 namespace attune::huggingface {
 
-/// source.spm cuts a text into pieces, target.spm one that a translator writes, and vocab.json gives the pieces of both
-/// their ids. A text that is translated may begin with a language code, >>de<<, which is one token. A model expects
-/// </s> after a text.
+/// source.spm cuts a text of the source language into pieces, target.spm one of the target language, and vocab.json has
+/// the ids of the pieces of both. A text to translate may begin with a language code, >>de<<, which is one token. A
+/// model expects </s> after a text.
 class MarianTokenizer final : public Tokenizer {
  public:
   /// `vocabulary` is a vocab.json with a source.spm and a target.spm beside. Throws FileError that names the file.

@@ -111,8 +111,8 @@ std::string class_of(const fs::path& file, const TokenizerConfig& config) {
   return type == "xlm-roberta" ? "XLMRobertaTokenizer" : "";
 }
 
-// The files with the settings, which name the class where only config.json named it: saved without that file, they are
-// read as before.
+// The files with the settings. If only config.json named the class, they name it here, so that a copy without that file
+// is read in the same way.
 SettingsFiles settings_files(const TokenizerConfig& config, const std::string& name) {
   SettingsFiles files = config.read_files();
   return config.tokenizer_class().empty() ? config.with_class(std::move(files), name) : files;
@@ -207,7 +207,7 @@ std::vector<int32_t> PieceTokenizer::encode(std::string_view text) const {
   const int unknown = processor_->unk_id();
   const auto add_text = [&](std::string_view part) {
     size_t of_mark = 0;
-    if (layout_.prefix_once && !ids.empty()) {  // the space in front comes before the mark, and goes with it
+    if (layout_.prefix_once && !ids.empty()) {  // the space in front comes before the mark, and is left out with it
       const std::string marked = std::string(kMark) + std::string(part);
       std::vector<std::string> mark, texts;
       attune::encode(*processor_, kMark, mark);

@@ -38,7 +38,7 @@ class PieceTokenizer final : public Tokenizer {
                  PieceLayout layout, const std::filesystem::path& file, SettingsFiles beside);
   ~PieceTokenizer() override;
 
-  /// A special token that stands in a text is itself.
+  /// Special tokens that stand in a text become their ids.
   std::vector<int32_t> encode(std::string_view text) const override;
   Encoding encode_for_model(std::string_view text, const EncodeOptions& options = {}) const override;
   Encoding encode_pair(std::string_view first, std::string_view second,
@@ -66,7 +66,7 @@ class PieceTokenizer final : public Tokenizer {
 };
 
 /// Reads a SentencePiece model as the class that `config`, of the same folder, names, else as that of config.json's
-/// "tokenizer_class" or "model_type" there. Throws FileError that names the class which is not supported.
+/// "tokenizer_class" or "model_type" there. Throws FileError that names the class if it is not supported.
 std::unique_ptr<Tokenizer> load_piece_tokenizer(const std::filesystem::path& file, const TokenizerConfig& config);
 
 }  // namespace attune::huggingface

@@ -56,7 +56,7 @@ constexpr std::array kClasses = std::to_array<TokenizerClass>({
     {.name = "Qwen2Tokenizer", .tokens = kQwen2Tokens, .has_prefix_space = true},
 });
 
-// The class of a type of models: "" for TokenizersBackend, also where a folder names another class.
+// The class of a type of models; "": TokenizersBackend, whatever class a folder names.
 struct ModelType {
   std::string_view name;
   const char* tokenizer_class;

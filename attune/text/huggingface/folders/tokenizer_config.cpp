@@ -32,7 +32,7 @@ AddedToken extra_token(const nlohmann::json& value, const std::string& where) {
   return has_flags ? read_added_token(value, where) : special_token(value, where);
 }
 
-// A text, or an object with "content", as which other fields than those of special tokens are tokens.
+// Whether a field other than those of kSpecialTokens has a token: a text, or an object with "content".
 bool may_be_token(const nlohmann::json& value) {
   if (!value.is_object()) return value.is_string();
   const auto content = value.find("content");
@@ -47,7 +47,7 @@ struct SettingsFile {
   std::string where(const std::string& field) const { return name + ": " + cut_text(field, 80); }
 };
 
-// Fields of special tokens: those of the first file that has a field, null included.
+// Reads each field of a special token from the first file that has it; null counts as having it.
 void read_named(const std::vector<SettingsFile>& files, TokenizerConfig& config) {
   for (const SpecialToken& token : kSpecialTokens) {
     for (const SettingsFile& file : files) {
@@ -90,7 +90,8 @@ void read_list(const SettingsFile& file, const char* field, TokenizerConfig& con
   }
 }
 
-// The list of transformers 5 goes before that of older versions, and the map's adds to it.
+// Reads the lists of extra special tokens. In each file, the list of transformers 5 goes before that of older versions.
+// What special_tokens_map.json has is added to what tokenizer_config.json has.
 void read_extra(const std::vector<SettingsFile>& files, TokenizerConfig& config) {
   const SettingsFile& main = files.back();
   read_list(main, "extra_special_tokens", config);
