@@ -4,8 +4,8 @@
 
 sh: bash can read it, the files of the repository that it names are there, and with the program ATTUNE each command of
 it has the options that it is given; keys of --set are in docs/configuration.md. json, toml and python: can be read; keys
-of a run in toml are in docs/configuration.md. cpp: each attune::name is in a public header. What can run does, or a line
-before the block says why not: <!-- not run by CI: why -->.
+of a run in toml are in docs/configuration.md. cpp: each attune::name is in a public header. A script runs each block
+that can run, or a line before the block says why not: <!-- not run by CI: why -->.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 LANGUAGES = {"": "text", ".h": "cpp", ".cu": "cpp", ".txt": "text"}  # where the suffix is not the language's name
 
-# Of a file of the repository among the site's pages.
+# Where a file of the repository is among the site's pages.
 places: dict[str, str] = {
     "README.md": "index.md",
     "attune/attune.h": "reference/cpp.md",

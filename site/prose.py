@@ -1,4 +1,4 @@
-"""Comments as Markdown: what is not `code` means itself."""
+"""Comments as Markdown: what is not `code` is escaped, so that it shows as it is written."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Definition = ast.ClassDef | Function
 
 
 def by_name(body: list[ast.stmt]) -> dict[str, list[Definition]]:
-    """Overloads stand together; what they share, their implementation, only counts where there are none."""
+    """The definitions by name: of a name all overloads and their implementation, else one."""
     found: dict[str, list[Definition]] = {}
     for node in body:
         if isinstance(node, Definition) and ".setter" not in decorators(node):

@@ -16,7 +16,8 @@ class Admission : public std::enable_shared_from_this<Admission> {
  public:
   explicit Admission(int64_t most_requests) : most_requests_(most_requests) {}
 
-  /// Takes a place for a request, until the last copy is gone. Throws HttpError (429) when there is none.
+  /// Takes a place for a request; it is free again when the last copy of the result is gone. Throws HttpError (429) if
+  /// the model, or this client, has as many requests as it may have.
   std::shared_ptr<void> enter(const Client& client);
   int64_t requests() const;
 

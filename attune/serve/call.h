@@ -25,7 +25,7 @@ class ServedModel;
 enum class ErrorForm {
   openai,          // {"error": {"message", "type", "param", "code"}}
   libretranslate,  // {"error": "message"}
-  text_embeddings  // {"error": "message", "error_type"}; what is wrong with the request is a 422
+  text_embeddings  // {"error": "message", "error_type"}; a wrong request gets 422 in place of 400
 };
 
 /// What became of a call, for the log and for metrics.
@@ -35,7 +35,7 @@ struct CallRecord {
   bool cancelled = false;  // the client had gone
   double seconds = 0;
   int64_t tokens_in = 0, tokens_out = 0;
-  std::string error = {};  // an error of the server in full, else the field or the code of what the client was told
+  std::string error = {};  // of a status from 500: the message in full; else the code or the field at fault
 };
 
 /// A request with what is known about its client, and the answer to it. Whoever works on the answer shares the call;
@@ -58,10 +58,10 @@ class Call {
   // Set before the work is shared.
   ErrorForm error_form = ErrorForm::openai;
   Client client = {};
-  HeaderFields headers = {};                      // of every answer
-  std::shared_ptr<const ServedModel> model = {};  // that works on it
+  HeaderFields headers = {};                      // added to every answer
+  std::shared_ptr<const ServedModel> model = {};  // the one that works on it
   std::shared_ptr<void> place =
-      {};  // among the requests of the model, see Admission; given back before the answer is sent
+      {};  // its place among the model's requests, see Admission; given back before the answer is sent
   std::optional<Clock::time_point> deadline = {};
   void set_model(const std::string& name) { record_.model = name; }
 
@@ -71,8 +71,8 @@ class Call {
   // The answer. These are thread-safe.
   void respond(HttpResponse response);
   void respond(const Json& json);
-  /// In the form of the interface; within a stream, as an event. Does nothing after the end of an answer. `field`: see
-  /// as_http_error().
+  /// Answers with an error in the form of the interface; within a stream, as its last event. Does nothing once the call
+  /// is answered. `field`: see as_http_error().
   void fail(const std::exception_ptr& error, const std::string& field = "");
   /// Begins a stream of server-sent events (WHATWG HTML, section 9.2) unless it has begun.
   void begin_events();
@@ -97,7 +97,7 @@ class Call {
   bool streaming_ = false, answered_ = false;
 };
 
-/// The id that a client gave in X-Request-Id, where it has at most 128 printable characters; else a new one.
+/// Returns the client's X-Request-Id if it has 1 to 128 printable characters, else a new id.
 std::string request_id(const HttpRequest& request);
 
 }  // namespace attune::serve

@@ -9,7 +9,7 @@
 namespace attune::serve {
 namespace {
 
-// Of a request that has to end: the scheduler ends it at once, whatever place there is.
+// Whether a request has to end. It needs no place then: the scheduler ends it at once.
 bool is_over(const DecodingRequest& request) {
   return (request.cancel != nullptr && request.cancel->load()) ||
          (request.deadline && std::chrono::steady_clock::now() >= *request.deadline);
@@ -105,7 +105,7 @@ void DecodingWorker::run() {
   while (receive()) {
     try {
       feed();
-      // Who comes while large groups are at work need not wait for the end of several steps.
+      // While large groups are at work, drive() returns early for new requests: they need not wait for several steps.
       if (running_ > 0) scheduler_.drive(large_groups_at_work() ? &has_arrivals_ : nullptr);
     } catch (const std::bad_alloc&) {  // for the requests that wait, memory may come back
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

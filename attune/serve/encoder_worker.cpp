@@ -62,7 +62,8 @@ WorkerLoad EncoderWorker::load() const {
   return {.waiting = queue_.size(), .running = running_};
 }
 
-// Requests that are over come with the batch, wherever they wait, and take none of its room. Empty: at the end.
+// Takes the next batch. Requests that are over come with it, wherever they wait, and do not count for its size. Empty:
+// the worker is to stop.
 std::vector<EncoderRequest> EncoderWorker::next_batch() {
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
@@ -81,8 +82,8 @@ std::vector<EncoderRequest> EncoderWorker::next_batch() {
   return batch;
 }
 
-// An error of one text is not one of the others: they are tried again one by one. Where all are over meanwhile, the
-// model gives up between two layers.
+// Runs the encoder and ends the requests. If it fails, the texts are tried again one by one, so that the error of one
+// text is not an error of the others. If all requests are over meanwhile, the model gives up between two layers.
 void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
   std::vector<Encoding> texts;
   for (const EncoderRequest& request : batch) texts.push_back(request.text);

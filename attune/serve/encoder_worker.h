@@ -25,8 +25,9 @@ namespace attune::serve {
 struct EncoderRequest {
   Encoding text;
   std::shared_ptr<const std::atomic<bool>> cancel = {};                // once true, nothing is computed
-  std::optional<std::chrono::steady_clock::time_point> deadline = {};  // likewise past it
-  /// Called once, on the worker's thread: with numbers (a vector, or probabilities) or with an error.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};  // past it, nothing is computed
+  /// Called once, on the worker's thread or by stop(): with numbers (a vector, or logits) or with an error. Must not
+  /// throw.
   std::function<void(std::vector<float> numbers, std::exception_ptr error)> on_done;
 };
 

@@ -18,7 +18,7 @@ class FairQueue {
  public:
   struct Group {
     std::deque<Item> items;
-    int64_t running = 0;  // taken by next() and not yet done; counted down by who takes them
+    int64_t running = 0;  // taken by next() and not yet done; whoever takes an item counts it down
   };
   using Taken = std::pair<Item, std::shared_ptr<Group>>;
 
@@ -30,7 +30,7 @@ class FairQueue {
     keys_.emplace_back(key, std::list{std::move(group)});
   }
 
-  /// The next item whose group `may_run`; nothing where there is none. Counts it as running.
+  /// Takes the next item for whose group may_run() is true, and counts it as running. Nothing if there is none.
   template <class MayRun>
   std::optional<Taken> next(MayRun&& may_run) {
     for (auto key = keys_.begin(); key != keys_.end(); ++key) {

@@ -24,7 +24,7 @@ class FairTasks {
 
   /// Thread-safe. The task must not throw.
   void add(const std::string& key, Task task);
-  /// Returns when the task at work is done; those that wait are dropped. None may follow.
+  /// Drops the tasks that wait, and returns when the one at work is done. None may be added afterwards.
   void stop();
 
  private:

@@ -10,7 +10,7 @@
 namespace attune::serve {
 namespace {
 
-// What "&NAME;" stands for, "" where it stands for nothing that is known: the names of HTML 4, and numbers.
+// What "&NAME;" stands for, by the names of HTML 4 and by numbers; "" for any other name.
 std::string entity(std::string_view name) {
   static const std::unordered_map<std::string_view, char32_t> kNames = {
       {"quot", 34},      {"amp", 38},      {"apos", 39},      {"lt", 60},       {"gt", 62},       {"nbsp", 160},
@@ -81,7 +81,7 @@ bool is_entity_name(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// The name of "&NAME;", or of another sign, NAME and ";", at `at`; "" where there is none.
+// The name between the character at `at`, a "&" or another one, and the next ";"; "" where no ";" is near.
 std::string_view name_at(std::string_view text, size_t at) {
   constexpr std::string_view kLongest = "&CounterClockwiseContourIntegral;";  // of HTML 5
   const std::string_view found = text.substr(at, kLongest.size());
@@ -98,7 +98,7 @@ HtmlPart text_part(std::string_view html) {
       if (const std::string found = entity(name); !found.empty()) {
         part.content += found;
         i += name.size() + 1;
-        if (found == "&") escaped.push_back(name_at(html, i));  // as behind a "&"
+        if (found == "&") escaped.push_back(name_at(html, i));  // behind the ";" of "&amp;"
         continue;
       }
       if (is_entity_name(name)) part.unknown.emplace(name);
@@ -109,7 +109,7 @@ HtmlPart text_part(std::string_view html) {
   return part;
 }
 
-// Of a tag, which goes on up to white space, "/" or ">": "pre-order" is not "pre".
+// The name of a tag. It ends before white space, "/" or ">": "pre-order" is not "pre".
 std::string lower_name(std::string_view tag) {
   std::string name(tag.substr(0, tag.find_first_of(" \t\r\n\f/>")));
   for (char& c : name)
@@ -117,8 +117,8 @@ std::string lower_name(std::string_view tag) {
   return name;
 }
 
-// Behind the tag, comment or untranslated element that begins at `at`; `at` where it is none, npos for a tag that never
-// ends.
+// Returns the end of the tag, comment or untranslated element that begins at `at`; `at` if none begins there, npos for
+// a tag that never ends.
 size_t end_of_markup(std::string_view html, size_t at) {
   static constexpr std::array<std::string_view, 5> kKept = {"script", "style", "pre", "code", "textarea"};
   const std::string_view rest = html.substr(at);

@@ -12,9 +12,9 @@ struct DetectedLanguage {
   double confidence = 0;  // 0 to 100
 };
 
-/// The languages of a text that are among `known`, surest first; where none of them is found, "en" if it is known, else
-/// the first of `known`, with confidence 0, as LibreTranslate does. By CLD2. Throws HttpError (400) when there are no
-/// known ones, and (501) when Attune was built without CLD2.
+/// Returns the languages of a text that are among `known`, surest first, as CLD2 finds them. If it finds none of them,
+/// returns one with confidence 0, as LibreTranslate does: "en" if it is known, else the first of `known`. `text` has to
+/// be valid UTF-8. Throws HttpError: 400 if `known` is empty, 501 if Attune was built without CLD2.
 std::vector<DetectedLanguage> detect_language(std::string_view text, const std::vector<std::string>& known);
 
 /// "German" for "de"; the code itself where no name is known.

@@ -15,7 +15,7 @@ struct LanguagePair {
   std::shared_ptr<const ServedModel> model;
   ServedLanguage source = {}, target = {};
 
-  /// The model's own, with the languages.
+  /// The model's own options, with these languages.
   TranslateOptions options() const;
 };
 
@@ -23,7 +23,8 @@ struct LanguagePair {
 std::vector<LanguagePair> language_pairs(const Service& service);
 /// The pair with these codes. Throws HttpError: 503 while models are loaded, 400 where there is none.
 LanguagePair find_language_pair(const Service& service, const std::string& source, const std::string& target);
-/// The fields `model`, or `source` and `target`; without them the only model. The call enters it. Throws HttpError.
+/// Reads the fields `model`, or `source` and `target`, and gives the call that model; without these fields, the only
+/// one. Throws HttpError.
 LanguagePair requested_pair(Service& service, Call& call, RequestFields& fields);
 
 }  // namespace attune::serve

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names, sizes and times of the files of a folder and of those in it.
+// Names, sizes and times of the files in a folder and in its subfolders.
 std::string fingerprint_of_files(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code error;
@@ -31,7 +31,7 @@ std::string fingerprint_of_files(const fs::path& folder) {
   return all;
 }
 
-// Of an adapter's folder, with the model that it is for.
+// Of a model folder; of an adapter's folder, together with the model that it is for.
 std::string fingerprint_of(const fs::path& folder) {
   std::string all = fingerprint_of_files(folder);
   std::error_code ignored;
@@ -130,7 +130,8 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::bases() const {
   return models;
 }
 
-// A model is never freed by its last request, whose thread it would wait for.
+// Models are freed here, never by their last request: that runs on the model's own thread, for whose end the destructor
+// waits.
 void ModelRegistry::free_replaced() {
   std::vector<std::shared_ptr<ServedModel>> unused;
   const std::lock_guard lock(mutex_);

@@ -16,11 +16,11 @@ namespace attune::serve {
 /// Thread-safe, but load() and reload() are for one thread at a time.
 class ModelRegistry {
  public:
-  /// Makes no model. The configuration has to be valid.
+  /// Loads no model yet. The configuration has to be valid.
   explicit ModelRegistry(const ServeConfig& config);
   ~ModelRegistry();
 
-  /// Loads all models. Throws what the first one throws that cannot be loaded.
+  /// Loads all models. Throws the error of the first one that cannot be loaded.
   void load();
   /// Loads each model whose folder, or the folder of one of its adapters, has changed since it was loaded. The new
   /// model then replaces the old one, which finishes its requests. Returns a line for each: what has changed, or why it
@@ -28,7 +28,7 @@ class ModelRegistry {
   std::vector<std::string> reload(const std::atomic<bool>& stop);
   bool ready() const { return ready_; }
 
-  /// A model, or an adapter. Throws HttpError: 503 while models are loaded, 404 where none has this name.
+  /// The model or adapter of this name. Throws HttpError: 503 while models are loaded, 404 if none has this name.
   std::shared_ptr<ServedModel> find(const std::string& name) const;
   std::vector<std::shared_ptr<ServedModel>> all() const;
   /// The same without adapters.

@@ -38,7 +38,7 @@ const char* error_schema(ErrorForm form) {
   return "";
 }
 
-// Whether a model works on the answer: with all the ways in which a request can then end.
+// Whether a model works on the answer. Such a request can end with any of the errors.
 bool asks_a_model(const Route& route) {
   return route.method == "POST" && route.access != Access::admin;
 }
@@ -57,7 +57,7 @@ std::vector<int> error_statuses(const Route& route) {
   }
   if (has_id(route)) return {400, 401, 403, 404, 503};
   if (route.access != Access::open) return {401, 403, 503};
-  // Of those that everybody may ask, LibreTranslate's say which models there are.
+  // Of the routes without a key, LibreTranslate's need the models, and answer 503 until they are loaded.
   return route.errors == ErrorForm::libretranslate ? std::vector{403, 503} : std::vector{403};
 }
 

@@ -38,7 +38,7 @@ Json at_least(int64_t least, Json schema) {
   schema["minimum"] = least;
   return schema;
 }
-// The bounds are numbers of the schema's type.
+// The bounds are integers or fractions, as the schema's values are.
 Json between(const Json& least, const Json& most, Json schema) {
   schema["minimum"] = least;
   schema["maximum"] = most;
@@ -72,7 +72,7 @@ Json one_or_list(const Json& items) {
   return either({items, list_of(items)});
 }
 
-// Other properties may be there, too.
+// An object that may have other properties too.
 Json object_with(const Properties& properties) {
   Json json = of_type("object");
   for (const Property& property : properties) {
@@ -252,7 +252,7 @@ Properties sampling_fields() {
           {"timeout", number()}};
 }
 
-// `text_of_choice` is what the one has as "text" and the other as "message".
+// `text_of_choice`: "text" of completions, "message" of chats.
 Json completion_answer(const Property& text_of_choice) {
   const Json choice = object_with({{"index", integer(), kRequired},
                                    text_of_choice,

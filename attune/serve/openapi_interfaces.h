@@ -7,7 +7,7 @@
 
 namespace attune::serve {
 
-/// A route as people and programs have to know it; the rest is in its Route.
+/// What OpenAPI says of a route, beside what its Route has.
 struct InterfaceDescription {
   const char* path;
   const char* summary;

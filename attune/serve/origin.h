@@ -1,5 +1,5 @@
 #pragma once
-// Pages of which origin ask, and whom: browsers say it in the headers Origin (RFC 6454) and Host.
+// Browsers say of which origin a page is that asks, and what host it asks: the headers Origin (RFC 6454) and Host.
 
 #include <span>
 #include <string>
@@ -14,8 +14,8 @@ bool is_origin(std::string_view text);
 /// Whether the text is the name of a host or an address, as a header Host has it without its port.
 bool is_host(std::string_view text);
 
-/// Whether a page of this origin, "https://attune.example:8443", is one of the server that is asked as `host`, the
-/// header Host. Host and port are compared, not the scheme: a proxy may speak TLS for the server.
+/// Whether an origin, "https://attune.example:8443", is the server's own. `host` is the header Host of the request.
+/// Host and port are compared, not the scheme: a proxy may speak TLS for the server.
 bool is_own_origin(std::string_view origin, std::string_view host);
 
 /// Whether the header Host has an address, "localhost" or one of `names`, with a port or without. Another name can lead

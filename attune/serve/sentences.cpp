@@ -24,14 +24,14 @@ bool is_line_break(char32_t c) {
   return c == '\n' || c == '\r' || c == U'\u2028' || c == U'\u2029';
 }
 
-// A word before a full stop: a number, an initial, or one that is written with a full stop.
+// Whether a full stop behind the word may belong to it: a number, an initial, or a known abbreviation.
 bool is_abbreviation(std::string_view word) {
-  constexpr size_t kLongest = 16;  // bytes that could be four letters, which the longest known one has
+  constexpr size_t kLongest = 16;  // bytes of four letters; no known one is longer
   static constexpr std::array<std::string_view, 27> kKnown = {
       "mr",  "mrs", "ms", "dr", "prof", "st", "vs", "etc", "fig", "sr",   "jr",  "inc",  "ltd", "co",
       "bzw", "usw", "ca", "nr", "str",  "hr", "fr", "vgl", "abb", "evtl", "ggf", "inkl", "mme"};
   if (word.empty()) return false;
-  // From its end: a word with full stops in it is asked about at each of them.
+  // From its end, where most words fail at once: a long word with many full stops is checked at each of them.
   if (std::all_of(word.rbegin(), word.rend(), [](char c) { return c >= '0' && c <= '9'; })) return true;
   if (word.size() == 1 || (word.size() > 2 && word[word.size() - 2] == '.')) return true;  // J., z.B., U.S.
   if (word.size() > kLongest) return false;

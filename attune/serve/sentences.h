@@ -17,10 +17,10 @@ struct SplitText {
   std::vector<Sentence> sentences;
 };
 
-/// Splits at line breaks, and where a sentence ends: after . ! ? and their like, with the quotes and brackets that
-/// close there, before white space, unless what follows begins in lower case or what ends is a number or a known
-/// abbreviation; after a full stop of Chinese or Japanese also without white space. All pieces together are the text.
-/// The views point into it. `text` has to be valid UTF-8.
+/// Splits a text at line breaks and where a sentence ends: after . ! ? and their like, and the quotes and brackets that
+/// close there, if white space follows. No sentence ends before a letter in lower case, nor with the full stop of a
+/// number or a known abbreviation. A full stop of Chinese or Japanese ends one without white space too. All pieces
+/// together are the text. The views point into it. `text` has to be valid UTF-8.
 SplitText split_sentences(std::string_view text);
 
 }  // namespace attune::serve

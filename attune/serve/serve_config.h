@@ -14,18 +14,18 @@
 
 namespace attune::serve {
 
-/// What one request may ask for, and how many there may be.
+/// What one request may ask for, and how many requests there may be.
 struct RequestLimits {
   int64_t requests = 1024;         // of a model, waiting and running; more are refused with 429
   int64_t texts = 1024;            // of a request: texts, prompts, or sentences after splitting
   int64_t text_bytes = 256 << 10;  // of one text
   int64_t tokens = 1 << 16;        // that the texts of a request have together
   int64_t max_tokens = 4096;       // of a continuation
-  int64_t samples = 16;            // continuations of a prompt; of all prompts: these or `texts`, whichever is more
+  int64_t samples = 16;            // continuations of a prompt; of all prompts at most this or `texts`, the larger one
   int64_t beam_size = 16;
   int64_t stop_strings = 16;
   int64_t attention_tokens = 256;       // of a source or translation whose attention is asked for
-  int64_t log_probabilities = 1 << 20;  // that an answer can come to have, unless it is streamed
+  int64_t log_probabilities = 1 << 20;  // the most that an answer may come to have, unless it is streamed
   double request_seconds = 300;         // the longest that a request may take; it ends with what there is
 };
 
@@ -66,14 +66,14 @@ struct ModelConfig {
   /// the model's name, "en-de".
   std::vector<std::string> source_languages = {}, target_languages = {};
   int64_t batch = 64;       // sentences or texts at once
-  int64_t cache_bytes = 0;  // of all its requests; 0: half of the device's memory, shared by the models
+  int64_t cache_bytes = 0;  // of all its requests; 0: half of the device's memory, divided by the number of models
   int64_t threads = 0;      // 0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow
   PrecisionChoice precision = PrecisionChoice::float32;  // see SchedulerOptions
   std::string device = "cpu";                            // where it computes: "cpu", "cuda" (the first GPU) or "cuda:N"
   AdapterFolders adapters = {};  // of models that decode: each is a model of its name, over the same weights
 
-  /// The device. `name` is the model's, for errors: throws ConfigError for another name of a device, and DeviceError if
-  /// it cannot be used.
+  /// Returns the device. Throws ConfigError for the name of no device, and DeviceError if it cannot be used. `name` is
+  /// the model's, for the message.
   Device place(const std::string& name) const;
 };
 
@@ -110,7 +110,7 @@ struct ServeConfig {
   double drain_seconds = 30;
   std::map<std::string, ModelConfig> models = {};  // by name
 
-  /// Throws ConfigError naming the field and the value.
+  /// Throws ConfigError naming the field and the value, and DeviceError for a device that cannot be used.
   void validate() const;
 };
 
@@ -119,16 +119,16 @@ struct ServeConfig {
 /// key.
 void read_serve_config(const std::filesystem::path& file, ServeConfig& config);
 
-/// "NAME=FOLDER", or a folder alone, whose name is its last part; for "runs/demo/model" and the like, the part before.
-/// What is a folder as a whole is one, though it has a "=".
+/// Reads "NAME=FOLDER", or a folder alone, which is named by the last part of its path; "runs/demo/model" and
+/// "runs/demo/best" are named "demo". An argument that is a folder as a whole is taken as one, even if it has a "=".
 std::pair<std::string, ModelConfig> model_argument(const std::string& argument);
 
-/// Adds the models of the command line, see model_argument(); of a model that the configuration has, the folder
-/// changes. Throws ConfigError for two of one name.
+/// Adds the models of the command line, see model_argument(). A model that the configuration has already gets the new
+/// folder. Throws ConfigError if two arguments have one name.
 void add_models(const std::vector<std::string>& arguments, ServeConfig& config);
 
 /// Adds adapters, "NAME=FOLDER", to the only model. Throws ConfigError where there are several models, for an argument
-/// of another form, and for a name that is there.
+/// of another form, and for a name that is there already.
 void add_adapters(const std::vector<std::string>& arguments, ServeConfig& config);
 
 /// "en-de" or "opus-mt-en-de": {"en", "de"}; nothing where the name does not end like that.

@@ -117,7 +117,7 @@ void ServedModel::set_languages() {
     if (!l.token.empty()) language_token(translator_->target_tokenizer(), "target_languages", l.token);
 }
 
-// A request without beam_size takes the model's, so that each such request would be refused.
+// A request without beam_size takes the model's. If that is above the limit, each such request would be refused.
 void ServedModel::check_beam(const RequestLimits& limits) const {
   if (const int64_t own = translator_->generation().beam_size; own > limits.beam_size)
     fail<ConfigError>(

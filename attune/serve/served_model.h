@@ -31,7 +31,8 @@ struct ServedLanguage {
 /// A model with the worker that runs its requests. What a call needs of it is const and thread-safe.
 class ServedModel {
  public:
-  /// Throws FileError and ConfigError, also for a model whose own beam is larger than `limits` allow.
+  /// Loads the model. Throws FileError, DeviceError and ConfigError, which is also for a model whose own beam is larger
+  /// than `limits` allow.
   ServedModel(std::string name, const ModelConfig& config, const RequestLimits& limits);
   /// One of the model's adapters as a model of its own: with the weights, the worker and the limits of `base`, and its
   /// chat template unless the adapter's folder has one. Throws FileError and ConfigError.
@@ -41,7 +42,7 @@ class ServedModel {
   ~ServedModel();
 
   const std::string& name() const { return name_; }
-  /// The adapter that its requests choose, which has its name; "": none.
+  /// The adapter that its requests use, which has the model's name; "": none.
   const std::string& adapter() const { return adapter_; }
   const std::string& base() const { return base_; }  // the name of the model that the adapter is for; "": none
   const ModelConfig& config() const { return config_; }

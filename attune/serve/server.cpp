@@ -15,7 +15,7 @@ Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Until `done`, or until this time.
+// Waits until done() is true, but not longer than until `end`.
 template <class Done>
 void wait_for(Done&& done, Clock::time_point end) {
   while (!done() && Clock::now() < end) std::this_thread::sleep_for(kPause);
@@ -30,7 +30,7 @@ Server::Server(const ServeConfig& config, std::function<void(const std::string&)
           [this](const HttpRequest& request, const HttpError& why) { return service_.refuse(request, why); }) {}
 
 void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
-  std::future<void> loading;  // on a thread of its own, so that `stop` is seen meanwhile; waits at the end
+  std::future<void> loading;  // on a thread of its own, so that `stop` is seen meanwhile; the destructor waits for it
   while (!stop) {
     std::this_thread::sleep_for(kPause);
     service_.models().free_replaced();
@@ -50,7 +50,7 @@ void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
   service_.stop();
   const Clock::time_point last = after(kLastAnswers);
   wait_for([&] { return http_.connections() == 0; }, last);
-  wait_for([&] { return http_.answers() == 0; }, std::max(end, last));  // a half request waits for nothing
+  wait_for([&] { return http_.answers() == 0; }, std::max(end, last));  // not for half requests
 }
 
 }  // namespace attune::serve

@@ -13,24 +13,24 @@ namespace attune::serve {
 
 class Server {
  public:
-  /// Begins to listen. Throws ConfigError and FileError.
+  /// Begins to listen; loads no model yet. Throws ConfigError, FileError and DeviceError.
   Server(const ServeConfig& config, std::function<void(const std::string& line)> log);
 
   int64_t port() const { return http_.port(); }
-  /// Loads the models; until then requests get 503. Throws FileError and ConfigError.
+  /// Loads the models; until then requests get 503. Throws FileError, ConfigError and DeviceError.
   void load() { service_.load(); }
-  /// Serves until `stop` is true. Then what runs is answered and the answers are sent, for at most drain_seconds; after
-  /// them requests end with what they have, and two seconds are left to send it. Until all are answered new requests
-  /// get 503, so that a proxy sends them elsewhere and loses none; while the last answers are sent, new connections are
-  /// refused. Models are loaded again, by another thread, when `reload` is true, which is set back, and when a client
-  /// asks for it.
+  /// Serves until `stop` is true, and then ends in steps. First the requests that are there are answered, for at most
+  /// drain_seconds; new ones get 503, so that a proxy sends them elsewhere and loses none. Then requests that still run
+  /// end with what they have, and new connections are refused. Answers have until the end of drain_seconds to be sent,
+  /// and at least two seconds. Models are loaded again, on another thread, when a client asks for it and when `reload`
+  /// is true, which is then set to false.
   void run(const std::atomic<bool>& stop, std::atomic<bool>& reload);
 
   Service& service() { return service_; }
 
  private:
   Service service_;
-  HttpServer http_;  // goes first: no request may come when the service ends
+  HttpServer http_;  // destroyed first: no request may come while the service is destroyed
 };
 
 }  // namespace attune::serve

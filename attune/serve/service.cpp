@@ -63,12 +63,13 @@ const Route& route_of(Call& call) {
   throw HttpError(404, "there is nothing at this path", "", "not_found");
 }
 
-// What reads counters alone does not wait behind texts that are tokenised.
+// Whether a route only reads counters: it then does not wait behind requests whose texts are tokenised.
 bool is_answered_inline(const Route& route) {
   return route.handle == answer_health || route.handle == answer_ready || route.handle == answer_metrics;
 }
 
-// A browser sends forms of any page, also where it does not show the answer to that page. Throws HttpError (403).
+// Throws HttpError (403) for a page of another origin: a browser sends the forms of any page, even if it does not show
+// the answer to that page.
 void check_origin(const HttpRequest& request) {
   const std::string_view origin = request.header("origin");
   if (origin.empty() || is_own_origin(origin, request.header("host"))) return;
@@ -76,7 +77,7 @@ void check_origin(const HttpRequest& request) {
                   "origin");
 }
 
-// Throws HttpError (403).
+// Throws HttpError (403) for a name that is not this server's.
 void check_host(const HttpRequest& request, std::span<const std::string> names) {
   const std::string_view host = request.header("host");
   if (host.empty() || is_own_host(host, names)) return;
@@ -103,7 +104,7 @@ void Service::load() {
   begin_series();
 }
 
-// A rate needs a series that is there, with 0, before anything is counted.
+// Prometheus computes rates only of series that are there: they begin with 0, before anything is counted.
 void Service::begin_series() {
   for (const auto& model : models_.all()) {
     const std::string label = metric_label("model", model->name());
@@ -149,7 +150,7 @@ void Service::record(const CallRecord& r) {
   if (log_) log_(show(line));
 }
 
-// Whether the page that asks is of an origin that may: the answer then says so.
+// Whether cors_origins names the origin of the page that asks. The answer then says so, and the page may read it.
 bool Service::allows_origin(Call& call) const {
   const std::string_view origin = call.request().header("origin");
   const auto& origins = config_.security.cors_origins;

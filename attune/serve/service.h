@@ -20,17 +20,18 @@ namespace attune::serve {
 class Service {
  public:
   /// `log` takes a line of JSON for each request, and for what happens to the server; called from several threads at
-  /// once. Throws ConfigError and FileError.
+  /// once. Throws ConfigError, FileError and DeviceError.
   Service(ServeConfig config, std::function<void(const std::string& line)> log);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
   ~Service();
 
-  /// Answers a request. Returns at once; the answer is formed by other threads, that of /health, /ready and /metrics
-  /// by this one.
+  /// Answers a request. Returns at once: other threads form the answer, but for /health, /ready and /metrics, whose
+  /// short answers this thread forms.
   void handle(const std::shared_ptr<Exchange>& exchange);
 
-  /// The answer to what is no request that could be handled: in the form of its path, with an id, and in the log.
+  /// Returns the answer to a request that cannot be handled (too long, not HTTP, ...): an error in the form of its
+  /// path, with an id. Writes it to the log too.
   HttpResponse refuse(const HttpRequest& request, const HttpError& why);
 
   /// Loads the models; requests get 503 until then.
@@ -45,7 +46,7 @@ class Service {
   void drain() { draining_ = true; }
   /// Ends the requests that are there with what they have.
   void stop();
-  /// Requests that are not answered; of those that came after drain(), none.
+  /// The number of requests that are not answered. Those that came after drain() do not count.
   int64_t open_calls() const { return open_calls_; }
 
   const ServeConfig& config() const { return config_; }
@@ -56,23 +57,24 @@ class Service {
 
   // For routes.
 
-  /// Says whom the call is from. Throws HttpError (401).
+  /// Sets the call's client, the one with this key. Throws HttpError (401) for a key that is not known.
   void identify(Call& call, std::string_view key) const { call.client = keys_.find(key); }
   bool keys_are_on() const { return keys_.on(); }
-  /// Gives the call a model of this kind and a place in its queue. Without a name it is the only one of this kind.
-  /// Throws HttpError: 404 for a name that is none, 400 for another kind or where several would do, 429, 503.
+  /// Gives the call a model of this kind and a place in its queue. Without a name it is the only model of this kind.
+  /// Throws HttpError: 404 if there is no such model, 400 if it is of another kind or several could be meant, 429, 503.
   const ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
   void enter(Call& call, std::shared_ptr<const ServedModel> model) const;
   /// Throws HttpError (503) until all models are loaded.
   void check_loaded() const;
-  /// The request ends after so many seconds: `timeout`, else the header X-Timeout, at most limits.request_seconds.
+  /// Sets when the request ends: after `timeout` seconds, else after those of the header X-Timeout, and at the latest
+  /// after limits.request_seconds. Throws HttpError (400) for a header that is no number above 0.
   void set_deadline(Call& call, std::optional<double> timeout) const;
   /// Runs `work`, which forms the call's answer, on a thread beside those of the models; API keys take turns. An error
   /// that it throws is the answer. It is not run for a client that has gone, nor past the deadline: 504.
   void run_aside(const std::shared_ptr<Call>& call, std::function<void()> work);
   /// Writes a line with a warning about a model to the log.
   void warn(const std::string& model, const std::string& warning) const;
-  /// Throws HttpError (400) for a text that is longer than limits.text_bytes.
+  /// Throws HttpError (413) for a text that is longer than limits.text_bytes.
   void check_text_bytes(const char* field, std::string_view text) const;
 
  private:

@@ -19,7 +19,7 @@ class TaskPool {
   TaskPool& operator=(const TaskPool&) = delete;
   ~TaskPool() { stop(); }
 
-  /// Runs a task, which must not throw, on one of the threads, after those that were added before.
+  /// Runs a task on one of the threads. Tasks begin in the order in which they are added. A task must not throw.
   void add(std::function<void()> task) {
     {
       const std::lock_guard lock(mutex_);

@@ -22,7 +22,7 @@ struct Answers {
   std::vector<attune::Classification> labels;
 };
 
-// What it throws is for the thread's own lines alone, so it is kept until the threads have come together.
+// Answers for some of the lines, on a thread of its own. What it throws is kept until all threads have ended.
 struct Worker {
   std::vector<std::string> sentences;
   Answers answers;

@@ -121,7 +121,7 @@ class Classifier:
     async def classify_async(
         self, texts: Text | Texts, **options: Unpack[ClassifyOptions]
     ) -> Prediction | list[Prediction]:
-        """classify() that other tasks run beside. Cancelling the task ends the work."""
+        """classify() as a coroutine: other tasks run meanwhile. Cancelling the task ends the work."""
         items: Any = [texts] if isinstance(texts, (str, tuple)) else texts
         found: list[Prediction] = await in_thread(lambda end: self.classify(items, interrupt=end, **options))
         return found[0] if isinstance(texts, (str, tuple)) else found

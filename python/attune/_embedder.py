@@ -45,7 +45,7 @@ class Embedder:
         return vectors.reshape([-1]) if isinstance(texts, str) else vectors
 
     async def embed_async(self, texts: str | Sequence[str], **options: Unpack[EmbedOptions]) -> Tensor:
-        """embed() that other tasks run beside. Cancelling the task ends the work."""
+        """embed() as a coroutine: other tasks run meanwhile. Cancelling the task ends the work."""
         return await in_thread(lambda end: self.embed(texts, interrupt=end, **options))
 
     def embed_iterable(self, texts: Iterable[str], **options: Unpack[EmbedOptions]) -> Stream[Tensor, None]:

@@ -91,7 +91,7 @@ class GenerateOptions(CallOptions, total=False):
 
 
 class ClassifyOptions(TypedDict, total=False):
-    """What is not given is as the library's default is."""
+    """What is not given has the library's default."""
 
     max_tokens: int  # of a text; longer ones are cut
     top: int  # labels that a result has; 0: all
@@ -155,5 +155,5 @@ def names_of_folders(adapters: Mapping[str, Path] | None) -> dict[str, str]:
 
 
 def plain(options: Any) -> dict[str, Any]:
-    """A TypedDict as the bindings take it. None is what was not given."""
+    """A TypedDict as the bindings take it, without what is None: that was not given."""
     return {name: value for name, value in options.items() if value is not None}

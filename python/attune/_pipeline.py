@@ -17,9 +17,10 @@ def pipeline(task: str, model: Path) -> Callable[..., list[Any]]:
 
     "translation" gives {"translation_text"}, "text-generation" {"generated_text"}, the prompt included unless
     return_full_text=False, "text-classification" {"label", "score"}; with top_k=K a list of the K best labels of each
-    text, with top_k=None of all. The arguments are those of transformers: max_length and num_beams of a translation;
-    max_new_tokens, do_sample, temperature, top_k, top_p, repetition_penalty, num_return_sequences and stop_strings of a
-    generation. Throws ConfigError for another task.
+    text, with top_k=None of all. The arguments are those of transformers: max_length, num_beams, length_penalty,
+    src_lang and tgt_lang of a translation; max_new_tokens, do_sample, temperature, top_k, top_p, min_p,
+    repetition_penalty, num_return_sequences and stop_strings of a generation, and `seed`. Throws ConfigError for
+    another task, and for another argument of a translation or generation.
 
     >>> classify = pipeline("text-classification", classification_model)
     >>> sorted(classify("a b")[0])

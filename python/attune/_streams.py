@@ -23,8 +23,8 @@ _LAST_ITEM = 0.2  # seconds that the end of the work waits for the item that is 
 
 
 class _Channel(Generic[T, R]):
-    """From the thread that works to the one that reads. The worker holds this alone, not the Stream: a Stream that
-    nobody has any more cancels its work."""
+    """Carries items from the thread that works to the one that reads. The working thread holds this and not the Stream:
+    so a Stream that nobody holds any more can cancel its work."""
 
     def __init__(self, most: int) -> None:
         self.interrupt = _core.Interrupt()
@@ -83,7 +83,7 @@ class _Channel(Generic[T, R]):
     def _wake(self, tasks: int) -> None:
         self._changed.notify_all()
         woken, self._waiting = self._waiting[:tasks], self._waiting[tasks:]
-        for loop, future in woken:  # who finds nothing waits again
+        for loop, future in woken:  # a task that finds nothing waits again
             try:
                 loop.call_soon_threadsafe(_finish, future)
             except RuntimeError:  # the loop is closed
@@ -91,7 +91,7 @@ class _Channel(Generic[T, R]):
 
 
 def _abandoned(interrupt: _core.Interrupt) -> bool:
-    """Whether nobody will read: the work then ends, too when the program does."""
+    """Whether nobody will read any more. At the end of the program nobody will, and this sets the interrupt."""
     if not threading.main_thread().is_alive():
         interrupt.set()
     return interrupt.is_set()
@@ -186,10 +186,10 @@ class Stream(Generic[T, R]):
 
 
 class Source(Generic[Item]):
-    """The items of an iterable, in pieces: what has arrived, `most` items at most. A thread of its own reads them, that
-    far ahead; neither the work nor the end of the program waits for an iterable that blocks. `check` is called with each
-    item and its number, from 1, and throws where it is not possible. Used in a `with` block, whose end stops the
-    reading."""
+    """The items of an iterable, in pieces: what has arrived, `most` items at most. A thread of its own reads them, at
+    most `most` items ahead; neither the work nor the end of the program waits for an iterable that blocks. `check` is
+    called with each item and its number, from 1, and throws for an item that cannot be used. To be used in a `with`
+    block, whose end stops the reading."""
 
     def __init__(
         self, items: Iterable[Item], most: int, check: Callable[[Item, int], None], interrupt: _core.Interrupt
@@ -206,8 +206,8 @@ class Source(Generic[Item]):
 
     def take(self, wait: bool) -> list[Item]:
         """Returns the next items. With `wait` it waits for the first: an empty list is then the end, or the work is
-        abandoned. Without, it returns what there is. Throws the error of the iterable, after the items before it, where
-        it may wait."""
+        abandoned. Without, it returns what there is. With `wait` it throws the error of the iterable, once the items
+        before it are taken."""
         with self._changed:
             while wait and not self._waiting and not self._ended and not _abandoned(self._interrupt):
                 self._changed.wait(_BETWEEN_LOOKS)
@@ -224,7 +224,7 @@ class Source(Generic[Item]):
 
     def _read(self, items: Iterable[Item], check: Callable[[Item, int], None], threads: int) -> None:
         error = None
-        _kept = sys.stdin  # a read of it may go on until the program ends, which aborts in one that Python has closed
+        _kept = sys.stdin  # stays open: a read of it may go on until Python ends, which would abort if it were closed
         try:
             with _core.threads(threads):
                 for number, item in enumerate(items, 1):

@@ -128,7 +128,7 @@ def _to_write(path: FilePath) -> Any:
 
 
 def has_form(example: Any, form: tuple[str, ...]) -> bool:
-    """Whether it has so many parts in an order: a dict gives its keys, a set any order, a str its characters."""
+    """Whether it has as many parts as the form, in an order: dicts, sets and strings do not count as such."""
     if isinstance(example, (str, bytes, Mapping, Set)) or not isinstance(example, Collection):
         return False
     return len(example) == len(form)

@@ -133,7 +133,7 @@ class TextGenerator:
     async def generate_async(
         self, prompt: str | Sequence[str], **options: Unpack[GenerateOptions]
     ) -> GeneratedText | list[GeneratedText]:
-        """generate() that other tasks run beside. Cancelling the task ends the work."""
+        """generate() as a coroutine: other tasks run meanwhile. Cancelling the task ends the work."""
         prompts = [prompt] if isinstance(prompt, str) else list(prompt)
         found = await in_thread(lambda end: self.generate(prompts, interrupt=end, **options))
         return found[0] if isinstance(prompt, str) and plain(options).get("samples", 1) == 1 else found

@@ -94,7 +94,7 @@ class Trainer:
 
     @property
     def model_folder(self) -> FilePath:
-        """What a user should use, written at the end."""
+        """The folder of the finished model, which is written at the end."""
         return self.folder / "model"
 
     def train(

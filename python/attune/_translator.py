@@ -25,7 +25,7 @@ class Translator:
     """An encoder-decoder model with its tokenizers: text in, text out.
 
     `model` is a model folder, Attune's or one of the Hugging Face hub, or a list of folders that translate together.
-    A folder is mapped; one of `attune quantize` loads in little time, and processes share one copy. `adapters` are
+    A folder is mapped into memory; one of `attune quantize` loads quickly, and processes share one copy. `adapters` are
     folders in PEFT's format by the names that calls choose one by (adapter="medical"); they lie beside the weights of
     one model, and calls with different ones are decoded together. Throws FileError and ConfigError.
 
@@ -88,8 +88,8 @@ class Translator:
         **options: Unpack[TranslateOptions],
     ) -> Translation | list[Translation]:
         """Returns the translation of one sentence, or one for each of several. A translation does not depend on the
-        others. `prefix` is what translations begin with. `progress` is True for a bar of tqdm, or a function of the
-        numbers of sentences that are done and of all. Throws DataError naming the sentence that is too long,
+        others. `prefix` is what translations begin with. `progress` is True for a bar of tqdm, or a function that is
+        called with two numbers of sentences: done, and all. Throws DataError naming the sentence that is too long,
         ConfigError for options that do not fit, Interrupted after interrupt.set()."""
         sentences = texts_of(text, "sentence")
         prefixes = texts_of([] if prefix is None else prefix, "prefix")
@@ -104,7 +104,7 @@ class Translator:
     async def translate_async(
         self, text: str | Sequence[str], **options: Unpack[TranslateOptions]
     ) -> Translation | list[Translation]:
-        """translate() that other tasks run beside. Cancelling the task ends the work."""
+        """translate() as a coroutine: other tasks run meanwhile. Cancelling the task ends the work."""
         sentences = [text] if isinstance(text, str) else list(text)
         found = await in_thread(lambda end: self.translate(sentences, interrupt=end, **options))
         return found[0] if isinstance(text, str) else found

@@ -21,7 +21,7 @@ namespace {
 std::atomic<int64_t> calls_in_progress{0};
 std::atomic<bool> forked_during_call{false};
 
-// Of a worker's thread: the signals that it blocks while it calls Python. Null: the thread is none of a worker.
+// In a worker's thread: the signals that it blocks while it calls Python. Null in all other threads.
 thread_local const sigset_t* signals_of_python = nullptr;
 
 bool on_main_thread() {
@@ -38,8 +38,8 @@ std::exception_ptr error_of(const std::function<void()>& body) {
   return nullptr;
 }
 
-/// A thread that runs one body after another, without signals. It never ends: the process may, while it waits for the
-/// next.
+/// A thread that runs one body after another, without signals. It never ends; the process may end while it waits for
+/// the next body.
 class Worker {
  public:
   Worker() {
@@ -83,7 +83,7 @@ class Worker {
   std::exception_ptr error_;
 };
 
-// The workers that are at rest, of the main thread, which has the lock of Python when it looks. There are several only
+// The workers that are at rest. Only the main thread uses them, while it has the lock of Python. There are several only
 // if a signal's handler made a call during a call. They are never destroyed.
 std::vector<Worker*>& idle_workers() {
   static auto& workers = *new std::vector<Worker*>;
@@ -128,7 +128,7 @@ Json json_within(nb::handle object, int depth) {
   fail<ConfigError>("{} is no number, string, list or dict", nb::cast<std::string>(nb::repr(object)));
 }
 
-/// A stack of their own for the handlers of signals of this thread, until it ends. Python's handlers take it
+/// Gives the signal handlers of this thread a stack of their own until the thread ends. Python's handlers use it
 /// (SA_ONSTACK). A stack that the thread has already, of Python's faulthandler or of a sanitizer, stays.
 class SignalStack {
  public:
@@ -158,8 +158,8 @@ class SignalStack {
   std::unique_ptr<char[]> memory_;  // null: the thread had a stack
 };
 
-// A thread that calls may compute itself, by code of the matrix library that keeps numbers in the register of the
-// stack: a handler that runs on that stack would write over other memory.
+// The calling thread may run code of the matrix library that keeps numbers in the stack pointer's register: a handler
+// on the thread's own stack would then write over other memory.
 void give_signals_a_stack() {
   static thread_local const SignalStack stack;  // made by the thread's first call
   static_cast<void>(stack);

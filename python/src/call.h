@@ -34,9 +34,8 @@ struct Interrupt {
   std::atomic<bool> flag = false;
 };
 
-/// Counts the calls in progress, and gives the handlers of signals of a thread that calls a stack of their own. Throws
-/// Error in a process that was forked while another call was in progress: locks that this call held will never be
-/// released.
+/// Counts the calls in progress, and gives the signal handlers of the calling thread a stack of their own. Throws Error
+/// in a process that was forked while another call was in progress: locks that this call held will never be released.
 class CallScope {
  public:
   CallScope();
@@ -45,8 +44,8 @@ class CallScope {
   CallScope& operator=(const CallScope&) = delete;
 };
 
-/// The lock of Python, for a function of Python that a call calls. A thread that blocks signals for the call takes them
-/// meanwhile: a process that the function starts inherits what is blocked.
+/// Holds the lock of Python while a call runs a function of Python. A worker's thread, which blocks signals, takes them
+/// meanwhile: a process that the function starts would inherit what is blocked.
 class CallbackScope {
  public:
   CallbackScope();
@@ -102,7 +101,7 @@ std::vector<std::string> option_names(const Fields& fields) {
 template <class... Arguments>
 std::function<void(Arguments...)> locked(std::optional<nb::callable> function) {
   if (!function) return {};
-  // Whoever drops the last copy may not have the lock.
+  // The thread that drops the last copy need not have the lock.
   const std::shared_ptr<nb::callable> shared(new nb::callable(std::move(*function)), [](nb::callable* callable) {
     const nb::gil_scoped_acquire lock;
     delete callable;

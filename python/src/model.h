@@ -48,13 +48,13 @@ class PythonModel {
   std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;  // null: none
 
  private:
-  /// What a folder holds; another kind than ModelFolder has one tokenizer.
+  /// Takes what a folder holds. All kinds but ModelFolder have one tokenizer.
   void take(ModelFolder files);
   template <class Folder>
   void take(Folder files);
 
-  /// Whether the tokenizer puts special tokens around texts: as that of the folder does, of which only another one of
-  /// Hugging Face may take the place.
+  /// Whether the tokenizer puts special tokens around texts. It does if that of the folder does and it is that one, or
+  /// another one of Hugging Face.
   bool frames_texts() const;
 
   std::variant<std::shared_ptr<Transformer>, std::shared_ptr<DecoderLm>, std::shared_ptr<EncoderClassifier>,
@@ -64,7 +64,7 @@ class PythonModel {
   SamplingConfig sampling_;
   TextUnit text_unit_ = TextUnit::stream;
   int64_t max_tokens_ = 512;
-  std::filesystem::path folder_;  // of Attune's, that was opened; empty: there is none
+  std::filesystem::path folder_;  // in Attune's format, that was opened; empty: there is none
   std::shared_ptr<const Tokenizer> folder_tokenizer_;
   bool frames_texts_ = false;  // as the folder says of its tokenizer
 };

@@ -51,7 +51,7 @@ class Settings {
   std::unique_ptr<ExecutionScope> scope_;
 };
 
-/// The graph keeps the name of an operation as a pointer.
+/// A copy of the name that is never freed: the graph keeps the name of an operation as a pointer.
 const char* lasting(const std::string& name) {
   static std::set<std::string> names;
   return names.insert(name).first->c_str();

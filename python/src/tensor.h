@@ -7,7 +7,7 @@
 
 namespace attune::python {
 
-/// A Python function with tensors, as code without Python's lock calls and drops it.
+/// A Python function for code without Python's lock: dropping the last copy takes the lock. Calls need a CallbackScope.
 std::shared_ptr<nb::callable> shared_callable(nb::callable function);
 
 }  // namespace attune::python

@@ -13,7 +13,7 @@
 namespace attune::python {
 namespace {
 
-/// What one call says as it goes on.
+/// The functions that a call reports to.
 struct Listeners {
   std::optional<nb::callable> on_text, on_token;
 };

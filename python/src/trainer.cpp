@@ -36,7 +36,7 @@ std::string without_option(std::string_view message) {
   return std::string(message.substr(message.starts_with(kOption) ? kOption.size() : 0));
 }
 
-/// Returns what `read` does. A message that blames an assignment does so without the option of the command line.
+/// Returns read(). Takes the option of the command line, "--set ", from the beginning of an error's message.
 template <class Read>
 auto blaming_keys(const Read& read) -> decltype(read()) {
   try {

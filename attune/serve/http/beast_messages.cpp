@@ -51,8 +51,8 @@ HttpRequest head_of(const BeastRequest& message, std::string client) {
   return request;
 }
 
-// A body in a coding that is not undone, or of which a proxy thinks otherwise, would be read as the next request
-// (RFC 9112, sections 6.1 and 3.2).
+// If a proxy and this server disagreed about where a body ends, or in what coding it is, the rest of the body would be
+// read as the next request (RFC 9112, sections 6.1 and 3.2).
 std::optional<HttpError> fault_of(const BeastRequest& message) {
   const auto [first, last] = message.equal_range(http::field::transfer_encoding);
   if (first != last && message.version() < 11) return HttpError(400, "HTTP/1.0 has no transfer codings");

@@ -13,14 +13,14 @@ namespace attune::serve {
 
 using BeastRequest = boost::beast::http::request<boost::beast::http::string_body>;
 
-/// A request without its body, or as much as there is of it. The host of a target that has one,
-/// "http://attune.example:8080/health", goes before that of the header (RFC 9112, section 3.2.2).
+/// Returns the request without its body, as far as it has been read. A host in the target,
+/// "http://attune.example:8080/health", takes the place of the header Host (RFC 9112, section 3.2.2).
 HttpRequest head_of(const BeastRequest& message, std::string client);
 
-/// Why a request is refused whose headers have been read; none: it is not.
+/// Returns why a request with these headers is refused; none: it is not.
 std::optional<HttpError> fault_of(const BeastRequest& message);
 
-/// The time of now as HTTP has it: "Sun, 06 Nov 1994 08:49:37 GMT".
+/// The time now as HTTP has it: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string now_as_date();
 
 /// An answer without its body.

@@ -37,7 +37,7 @@ void Exchange::end() {
   notify(std::move(lock));
 }
 
-// Once until the connection has taken what is there. Under the lock, so that nothing is woken after abandon().
+// Wakes the connection, once until it has taken what is there. Holds the lock, so that it is not woken after abandon().
 void Exchange::notify(std::unique_lock<std::mutex>) {
   if (!wake_ || std::exchange(notified_, true)) return;
   wake_();

@@ -42,7 +42,7 @@ class Exchange {
 
     bool empty() const { return !head && piece.empty() && !ended; }
   };
-  /// What is there to send since the last call.
+  /// Takes what there is to send since the last call.
   Outgoing take();
   /// The client has gone, or the connection ends: `wake` is not called again.
   void abandon();

@@ -110,7 +110,7 @@ FormFields parse_multipart_form(std::string_view body, std::string_view content_
   body.remove_prefix(first.size());
   while (!body.starts_with("--")) {
     if (!body.starts_with("\r\n")) throw HttpError(400, "the form has a boundary without a line end");
-    // From its line end on, so that a part without header lines has the empty line too.
+    // From the line end of the boundary on: the empty line is found in a part without header lines too.
     const size_t header_end = body.find("\r\n\r\n");
     const size_t end = header_end == std::string_view::npos ? header_end : body.find(next, header_end + 2);
     if (end == std::string_view::npos) throw HttpError(400, "the form ends within a part");

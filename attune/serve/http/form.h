@@ -10,11 +10,11 @@ namespace attune::serve {
 
 using FormFields = std::vector<std::pair<std::string, std::string>>;
 
-/// No form has more fields.
+/// The most fields of a form.
 inline constexpr size_t kMostFormFields = 1024;
 
-/// "%C3%A9" is the byte pair of e with an acute accent. Throws HttpError (400) for a '%' that two hexadecimal digits do
-/// not follow.
+/// Decodes "%C3%A9" to two bytes, an e with an acute accent in UTF-8. Throws HttpError (400) for a '%' that two
+/// hexadecimal digits do not follow.
 std::string percent_decoded(std::string_view text);
 
 /// "q=Hello+there&source=en", where '+' is a space: also a query. Throws HttpError (400).

@@ -6,8 +6,8 @@
 
 namespace attune::serve {
 
-/// The addresses of a host as numbers, in the system's order: of "localhost" 127.0.0.1 and perhaps ::1; an address is
-/// its own. Throws ConfigError naming a host that has none.
+/// Returns the addresses of a host as numbers, in the system's order: of "localhost" 127.0.0.1 and perhaps ::1, of an
+/// address itself. Throws ConfigError naming a host that has none.
 std::vector<std::string> addresses_of(const std::string& host);
 
 /// Whether only this machine reaches an address.

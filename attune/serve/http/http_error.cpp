@@ -12,7 +12,8 @@
 namespace attune::serve {
 namespace {
 
-// "top_p" of "top_p = 0: needs ...", the first of "prefix and required: ..."; "" where no field comes first.
+// The field that a message begins with: "top_p" of "top_p = 0: needs ...", "prefix" of "prefix and required: ..."; ""
+// where there is none.
 std::string field_of(std::string_view message) {
   const auto in_name = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
   const std::string_view first = message.substr(0, message.find_first_of(" :"));

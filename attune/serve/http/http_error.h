@@ -28,10 +28,10 @@ class HttpError : public Error {
 /// 429 and 503 say after how many seconds to try again.
 inline constexpr int kRetrySeconds = 1;
 
-/// Any error as an answer: an HttpError as it is; what is wrong with a text or an option is a 400, or a 413 where it is
-/// too large; everything else is a 500 whose message says nothing about the program. An error of an option or a text
-/// begins with its field, as in "top_p = 0: ..." or "prompt: ...". `field` is the one of a request that is too large
-/// as a whole.
+/// Makes an answer of any error. An HttpError stays as it is. What is wrong with a text or an option is a 400, or a 413
+/// if it is too large; its field is the one that the message begins with, as in "top_p = 0: ..." or "prompt: ...". Too
+/// little memory is a 503. Everything else is a 500 whose message says nothing about the program. `field` is to blame
+/// for a request that is too large as a whole.
 HttpError as_http_error(const std::exception_ptr& error, const std::string& field = "");
 
 /// "Not Found"

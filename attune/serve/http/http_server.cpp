@@ -81,7 +81,7 @@ size_t most_buffered(const HttpOptions& options) {
   return std::max(static_cast<size_t>(options.header_bytes), kRead) + kRead;
 }
 
-// One more while it lives.
+// Counts one more while it lives.
 struct Count {
   std::atomic<int64_t>& count;
   const int64_t now;
@@ -101,8 +101,8 @@ struct HttpServer::Impl {
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> answers{0};              // at work
   bool draining = false, stopped = false;       // of the server's thread, as is what follows
-  std::unordered_set<beast::tcp_stream*> idle;  // without a request
-  asio::io_context io{1};                       // ends before what its connections use
+  std::unordered_set<beast::tcp_stream*> idle;  // connections without a request
+  asio::io_context io{1};                       // destroyed before what its connections use
   std::list<tcp::acceptor> acceptors;           // one for each address
   int64_t port = 0;
   std::thread thread;
@@ -239,7 +239,7 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
     idle.insert(&lowest);
     co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
     idle.erase(&lowest);
-    HttpRequest request = head_of(parser.get(), client);  // now: what follows the body is no header
+    HttpRequest request = head_of(parser.get(), client);  // now: fields behind the body do not count
     const bool keep_alive = parser.get().keep_alive();
     const unsigned version = parser.get().version();
     const auto refuse_with = [&](int status, const std::string& message) {
@@ -280,7 +280,8 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
   }
 }
 
-// Once for each request: a client that sends more without waiting for answers is looked at now and then instead.
+// Says once for each request that the client has sent something. answer() then looks every 50 ms whether it has gone: a
+// client may send further requests without waiting for answers.
 void HttpServer::Impl::watch(tcp::socket& socket, const std::shared_ptr<Waker>& waker) {
   socket.async_wait(tcp::socket::wait_read, [waker](const error_code& error) {
     if (error) return;
@@ -289,11 +290,11 @@ void HttpServer::Impl::watch(tcp::socket& socket, const std::shared_ptr<Waker>& 
   });
 }
 
-// Whether the connection can take another request.
+// Sends the answer. Returns whether the connection can take another request.
 template <class Stream>
 awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker,
                                          unsigned version, bool keep_alive) {
-  struct Abandon {  // also where the server ends and this is never resumed
+  struct Abandon {  // also when the server ends and this coroutine is never resumed
     Exchange& exchange;
     ~Abandon() { exchange.abandon(); }
   };
@@ -342,7 +343,7 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
   }
 }
 
-// A client has so many seconds for each part that it takes.
+// Returns whether all was sent. A client has `seconds` for each part that it takes.
 template <class Stream>
 awaitable<bool> HttpServer::Impl::send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive,
                                              bool head_only, double seconds) {
@@ -378,7 +379,8 @@ awaitable<error_code> HttpServer::Impl::send_piece(Stream& stream, Buffers buffe
   co_return error;
 }
 
-// Reads on for a moment: a connection that is closed with bytes unread loses the answer.
+// Sends the answer, then reads on for a moment: the client loses the answer if the connection is closed with bytes
+// unread.
 template <class Stream>
 awaitable<void> HttpServer::Impl::refuse(Stream& stream, HttpRequest request, HttpError why) {
   constexpr double kMoment = 1;  // seconds

@@ -15,12 +15,12 @@ struct HttpOptions {
   std::string host = "127.0.0.1";                  // an address or a name of this machine
   int64_t port = 8080;                             // 0: any that is free
   std::string tls_certificate = {}, tls_key = {};  // PEM files; "": without TLS
-  int64_t connections = 4096;                      // at once; more are refused with 503
+  int64_t connections = 4096;                      // at once; more are refused with 503, with TLS closed unanswered
   int64_t header_bytes = 16 << 10;
   int64_t body_bytes = 4 << 20;
-  double header_seconds = 10;  // for the first line and the headers, also of the first request on a connection
+  double header_seconds = 10;  // for a TLS handshake, and from there to the end of the first request's headers
   double body_seconds = 30;    // for the body
-  double idle_seconds = 75;    // between two requests
+  double idle_seconds = 75;    // from an answer to the end of the next request's headers
   double write_seconds = 30;   // until the client takes the next part of an answer, of some 100 KiB
 };
 
@@ -31,13 +31,13 @@ class HttpServer {
   /// Called on the server's thread with each request, and must not wait: the answer is written later.
   using Handler = std::function<void(const std::shared_ptr<Exchange>&)>;
 
-  /// Forms the answer to what the server takes no request of (too long, not HTTP, a connection too many), after which
-  /// the connection ends. The request has what was read of it. Called on the server's thread, and must not wait.
+  /// Forms the answer to a request that the server refuses (too long, not HTTP, a connection too many); the connection
+  /// ends after it. `request` has what was read of it. Called on the server's thread, and must not wait.
   using Refuser = std::function<HttpResponse(const HttpRequest& request, const HttpError& why)>;
   static HttpResponse plain_refusal(const HttpRequest& request, const HttpError& why);
 
-  /// Begins to listen, at every address of the host. Throws ConfigError for a host that is none or whose port is in
-  /// use, and for a certificate that cannot be used.
+  /// Begins to listen, at every address of the host. Throws ConfigError for a host without an address, a port that is
+  /// in use, and a certificate that cannot be used.
   HttpServer(const HttpOptions& options, Handler handler, Refuser refuser = plain_refusal);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -46,7 +46,7 @@ class HttpServer {
 
   int64_t port() const;
   int64_t connections() const;
-  /// How many of them have a request that is not answered to its end.
+  /// How many connections have a request whose answer is not sent to its end.
   int64_t answers() const;
   /// Every answer that begins from now on is the last one of its connection. New connections are taken.
   void drain();

@@ -15,7 +15,7 @@ export function show(id, shown = true) {
   byId(id).hidden = !shown;
 }
 
-/** Says what went wrong; nothing: it is over. */
+/** Shows what went wrong; without an error it hides the last one. */
 export function problem(error) {
   byId("problem").textContent = error ? error.message : "";
   show("problem", Boolean(error));
@@ -73,7 +73,7 @@ export async function* events(response) {
   }
 }
 
-/** work(signal) that is aborted when it begins again, so that only the newest answer counts. */
+/** A function that calls work(signal) and aborts its last call, so that only the newest answer counts. */
 export function latest(work) {
   let controller = null;
   return async () => {
@@ -89,7 +89,7 @@ export function latest(work) {
   };
 }
 
-/** Calls `work` once there was no call for a moment. */
+/** A function that calls `work` when it was not called again for a moment. */
 export function soon(work) {
   let timer = 0;
   return () => { clearTimeout(timer); timer = setTimeout(work, 250); };

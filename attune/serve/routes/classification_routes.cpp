@@ -62,7 +62,7 @@ Json labels_json(const std::vector<std::string>& labels, const std::vector<doubl
   return json;
 }
 
-// The query is read once for each text: together no more than a body may have.
+// The query is read once for each text: all of these together may have as many bytes as a body.
 void check_query_bytes(const Service& service, const std::string& query, size_t texts) {
   service.check_text_bytes("query", query);
   const auto most = static_cast<size_t>(service.config().http.body_bytes);

@@ -85,7 +85,8 @@ void check_prompts(const Prompts& prompts, int64_t samples, const RequestLimits&
     refuse_field("n", "gives too many texts");
 }
 
-// Those of a whole answer are in memory together; a stream sends each one as it comes.
+// Throws HttpError (400) for too many log probabilities. Those of a whole answer are in memory together; a stream sends
+// each one as it comes.
 void check_log_probabilities(const CompletionRequest& request, const Prompts& prompts, int64_t max_tokens,
                              const RequestLimits& limits) {
   if (request.form.stream || request.form.likeliest < 0) return;
@@ -235,8 +236,8 @@ void answer_completions(Service& service, const std::shared_ptr<Call>& call) {
       ->start(std::move(prompts), request.samples, before);
 }
 
-// What the model's template makes of the messages. Where it refuses them, "FOLDER/FILE:LINE: ..." says why: the folder,
-// which may be that of an adapter, is nothing for clients.
+// What the model's template makes of the messages. If it refuses them, the error begins with "FOLDER/FILE:LINE: ". The
+// folder is left out: it is nothing for clients.
 std::string chat_text(const ServedModel& model, const Json& messages) {
   try {
     return model.chat_template()->render_json(messages.dump());

@@ -85,7 +85,7 @@ const Tokenizer& tokenizer_of(const ServedModel& model) {
   return model.embedder()->tokenizer();
 }
 
-// Of any kind; the only one where no name is given.
+// The model of this name, of any kind; without a name the only model.
 std::shared_ptr<ServedModel> any_model(const Service& service, const std::string& name) {
   if (!name.empty()) return service.models().find(name);
   service.check_loaded();
@@ -118,7 +118,7 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
   const auto on_done = [call, format, dimensions, tokens](std::vector<std::vector<float>>&& vectors) {
     Json data = Json::array();
     for (size_t i = 0; i < vectors.size(); ++i) {
-      // The first numbers, of models that were trained for it (Kusupati et al. 2022); always of length 1.
+      // The first numbers, for models that were trained for it (Kusupati et al. 2022), again with length 1.
       if (dimensions) vectors[i].resize(static_cast<size_t>(*dimensions));
       normalize(vectors[i]);
       Json embedding = format == "base64" ? Json(base64_of(vectors[i])) : numbers_json(vectors[i]);

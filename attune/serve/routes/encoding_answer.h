@@ -14,9 +14,9 @@ namespace attune::serve {
 /// The texts of a field, one or a list. Throws HttpError: 400 for none or too many, 413 for one that is too long.
 std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name);
 
-/// Reads the fields that all requests of text-embeddings-inference have: a deadline, and `truncate`, which it returns:
-/// whether the end of a text that is too long is cut. Comes after all other fields, and throws HttpError for one that
-/// nobody has read, and for truncation_direction "Left".
+/// Reads the fields that all requests of text-embeddings-inference have: `timeout`, which sets the deadline, and
+/// `truncate`, which it returns: whether the end of a text that is too long is cut. To be called after all other fields
+/// are read: throws HttpError for a field that nobody has read, and for a truncation_direction other than "Right".
 bool read_last_fields(const Service& service, Call& call, RequestFields& fields);
 
 /// Throws HttpError (413) naming the field and the first of its texts that was cut.

@@ -45,7 +45,7 @@ void GenerationAnswer::start(std::vector<std::vector<int32_t>> prompts, int64_t 
         text.whole += added;
       }));
     }
-    // Without a seed equal prompts get texts of their own, too.
+    // Without a seed, equal prompts get different texts.
     DecodingRequest request =
         requests_.request(std::move(prompts[p]), form_.seeded ? 0 : static_cast<int64_t>(first), samples);
     request.cancel = call_->gone();
@@ -64,7 +64,7 @@ void GenerationAnswer::start(std::vector<std::vector<int32_t>> prompts, int64_t 
   model_.decoder().add(call_->client.name, std::move(requests));
 }
 
-// Who speaks: once for each text, in their order, since clients join what the events say.
+// Sends who speaks, once for each text: clients join what the events of a text say.
 void GenerationAnswer::send_roles() {
   for (size_t i = 0; i < texts_.size(); ++i) {
     Json json = head();

@@ -39,7 +39,7 @@ class GenerationAnswer : public std::enable_shared_from_this<GenerationAnswer> {
  private:
   struct Text {
     std::vector<int32_t> prompt;
-    std::string added = {};  // of the text, not yet sent
+    std::string added = {};  // the part of the text that is not yet sent
     std::string whole = {};  // all of it
     bool ended = false;      // its last event is sent
     std::unique_ptr<GrowingText> growing = {};

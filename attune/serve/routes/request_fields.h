@@ -43,7 +43,7 @@ class RequestFields {
   std::set<std::string> known_;
 };
 
-/// Throws HttpError (400): `field`: `what`.
+/// Throws HttpError (400) with the message "FIELD: WHAT".
 [[noreturn]] void refuse_field(const std::string& field, const std::string& what);
 
 }  // namespace attune::serve

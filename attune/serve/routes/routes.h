@@ -12,7 +12,7 @@ namespace attune::serve {
 enum class Access {
   open,      // everybody
   key,       // who has a key, in Authorization: Bearer KEY, or X-Api-Key
-  body_key,  // likewise, or in a field: the handler asks
+  body_key,  // likewise, or in the field api_key: the handler checks it
   admin      // who has a key with `admin`
 };
 
@@ -30,7 +30,7 @@ std::span<const Route> routes();
 /// Whether a request's path is that of a route.
 bool is_path_of(const Route& route, std::string_view path);
 
-/// "Bearer KEY" or X-Api-Key; "" where there is none.
+/// The key of Authorization: Bearer KEY, else of X-Api-Key; "" where there is none.
 std::string_view key_of_headers(const HttpRequest& request);
 
 // operation_routes.cpp

@@ -24,7 +24,7 @@ bool ScoredTokens::is_shown_by_name(int32_t id) const {
   return tokenizer_.is_special_token(id) && !line_end;
 }
 
-// `waiting` is of the tokens before.
+// How a token that was not taken is shown. `waiting` is what the tokens before would still add at the end of the text.
 std::string ScoredTokens::shown(int32_t id, const IncrementalDecoder& before, std::string_view waiting) const {
   if (is_shown_by_name(id)) return tokenizer_.decode(std::span(&id, 1), true);
   IncrementalDecoder decoder = before;
@@ -34,7 +34,7 @@ std::string ScoredTokens::shown(int32_t id, const IncrementalDecoder& before, st
   return text;
 }
 
-// False where no token is left that is text.
+// Adds to the last token that is text. Returns false if there is none.
 bool ScoredTokens::give_to_last(std::string_view text) {
   const auto last = std::ranges::find_if(tokens_.rbegin(), tokens_.rend(), [](const Token& t) { return !t.is_name; });
   if (last == tokens_.rend()) return false;
@@ -46,7 +46,7 @@ bool ScoredTokens::give_to_last(std::string_view text) {
 void ScoredTokens::add(const TokenEvent& event) {
   const IncrementalDecoder before = decoder_;
   std::string added = decoder_.push(event.token);
-  std::string waiting;  // of the tokens before, were the text to end here
+  std::string waiting;  // what the tokens before would still add if the text ended here
   if (!added.empty() || !event.scores->likeliest.empty()) waiting = IncrementalDecoder(before).finish();
   if (!waiting.empty() && added.starts_with(waiting) && give_to_last(waiting)) added.erase(0, waiting.size());
   Token token{.id = event.token,

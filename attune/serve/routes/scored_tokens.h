@@ -16,9 +16,9 @@
 namespace attune::serve {
 
 /// A token is shown as what it adds to the text, so that all together are the text. Where several tokens make a
-/// character, the last one has it; the text of a run of byte tokens (<0xE2>) of Hugging Face, which is certain only at
-/// the run's end, has the last one of the run. Special tokens, which are no text, have their names. A token that was
-/// not taken is shown as if it ended the text.
+/// character, the last one has it. The text of a run of byte tokens (<0xE2>) of Hugging Face is certain only at the
+/// run's end: the last token of the run has all of it. Special tokens, which are no text, have their names. A token
+/// that was not taken is shown as if it ended the text.
 class ScoredTokens {
  public:
   /// For the text that continues `prompt`; `eos_is_line_end`: see IncrementalDecoder. The tokenizer has to outlive
@@ -28,13 +28,13 @@ class ScoredTokens {
 
   /// Adds a token; the event has scores. Throws DataError on an id outside the vocabulary.
   void add(const TokenEvent& event);
-  /// Ends the text: its last token has what is no whole character. Does nothing the second time.
+  /// Ends the text: its last token gets the bytes that are no whole character. Does nothing the second time.
   void finish();
   /// Whether no token that was added can become longer.
   bool are_certain() const;
 
-  /// Returns the tokens since the last call, `chat`: as "logprobs" of /v1/chat/completions, else of /v1/completions.
-  /// Null where there are none.
+  /// Returns the tokens since the last call as "logprobs" has them: of /v1/chat/completions with `chat`, else of
+  /// /v1/completions. Null where there are none.
   Json take(bool chat);
 
  private:

@@ -23,7 +23,7 @@ TranslationAnswer::TranslationAnswer(const Service& service, std::shared_ptr<Cal
                                      Callbacks callbacks)
     : service_(service), call_(std::move(call)), requests_(std::move(requests)), callbacks_(std::move(callbacks)) {}
 
-// What is wrong with them begins with their field, not with the place of the sentence.
+// An error of the constraints begins with their field, not with the place of the sentence.
 SentenceConstraints TranslationAnswer::encoded(const TranslationConstraints& constraints,
                                                const std::string& place) const {
   try {
@@ -85,7 +85,7 @@ void TranslationAnswer::start(const std::vector<std::string>& texts,
   model.decoder().add(call_->client.name, std::move(requests));
 }
 
-// In the order of the texts, as far as sentences are done.
+// Calls on_sentence in the order of the texts, up to the first sentence that is not done.
 void TranslationAnswer::hand_over() {
   if (!callbacks_.on_sentence) return;
   for (; next_text_ < texts_.size(); ++next_text_, next_sentence_ = 0) {

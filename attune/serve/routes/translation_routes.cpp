@@ -19,8 +19,8 @@
 namespace attune::serve {
 namespace {
 
-// n_best needs as large a beam; the rest is the model's own, whose beam is within the limits. No field chooses groups:
-// a beam that the model's do not divide has none.
+// Sets n_best, and a beam as large if the beam is smaller. Requests do not choose groups of beams: a beam that is made
+// larger here, or that the model's groups do not divide, has none.
 void set_n_best(TranslateOptions& options, const Translator& translator, int64_t n_best) {
   GenerationConfig generation = options.generation.value_or(translator.generation());
   if (generation.beam_size < n_best) {
@@ -40,7 +40,7 @@ struct LibreRequest {
   int64_t alternatives = 0;
 };
 
-// The key is in the field, which counts as missing where it is empty, or in a header.
+// The key is in the field api_key, or, if that is missing or empty, in a header.
 void identify(const Service& service, Call& call, RequestFields& fields) {
   const std::string key = fields.text("api_key").value_or("");
   service.identify(call, key.empty() ? key_of_headers(call.request()) : std::string_view(key));
@@ -70,7 +70,8 @@ std::vector<std::vector<HtmlPart>> parts_of(const LibreRequest& request) {
   return parts;
 }
 
-// Texts that were found in order for the parts, put together with this rank of their candidates.
+// Puts the translations of the parts that are text, which are in order in `found`, into their places: of each the
+// candidate of this rank.
 std::vector<std::string> put_together(std::vector<std::vector<HtmlPart>> texts, bool html,
                                       const std::vector<TranslatedText>& found, size_t rank) {
   std::vector<std::string> result;
@@ -299,7 +300,7 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
       Json json = sentence_json(s, tokenizer, alignments);
       json["text"] = text;
       json["sentence"] = sentence;
-      call->begin_events();  // not before a request is known to be good: an error has its status
+      call->begin_events();  // not earlier: an error before it has its own status
       call->event(json);
     };
     callbacks.on_done = [call](std::vector<TranslatedText>&&) {
