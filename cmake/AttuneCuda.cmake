@@ -1,9 +1,11 @@
-# GPUs: the sources in attune/kernels/cuda. Sets attune_cuda_sources(TARGET), which adds them to a target.
+# GPUs: the sources in attune/kernels/cuda. Sets attune_cuda_sources(TARGET), which adds them to a target. It appends
+# what they link to ATTUNE_LIBRARIES, and sets ATTUNE_CUDA_OBJECTS to those of their objects that are not among
+# $<TARGET_OBJECTS:TARGET>, because other commands or targets make them.
 #   ATTUNE_CUDA=OFF       leaves them out (default)
 #   ATTUNE_CUDA=ON        compiles *.cu with nvcc; AUTO does where nvcc is found
 #   ATTUNE_CUDA=EMULATED  compiles them with the host's compiler and runs their threads there: for tests without a GPU
-# ATTUNE_NVCC names nvcc. If it is not set, nvcc is looked for in /usr/local/cuda, in .cuda/toolkit, where
-# `scripts/setup cuda` puts the toolkit from PyPI, and in the PATH.
+# ATTUNE_NVCC names nvcc. If it is not set, nvcc is looked for in the PATH, in /usr/local/cuda, and in .cuda/toolkit,
+# where `scripts/setup cuda` puts the toolkit from PyPI.
 set(ATTUNE_CUDA OFF CACHE STRING "GPUs: ON, OFF, AUTO, where nvcc is found, or EMULATED, for tests on the host")
 set_property(CACHE ATTUNE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
 
@@ -11,7 +13,7 @@ set(ATTUNE_CUDA_BUILT OFF)
 if(ATTUNE_CUDA STREQUAL "EMULATED")
   set(ATTUNE_CUDA_BUILT ON)
 elseif(ATTUNE_CUDA)
-  find_program(ATTUNE_NVCC nvcc HINTS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/.cuda/toolkit/bin)
+  find_program(ATTUNE_NVCC nvcc PATHS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/.cuda/toolkit/bin)
   if(ATTUNE_NVCC)
     set(ATTUNE_CUDA_BUILT ON)
     execute_process(COMMAND ${ATTUNE_NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
@@ -33,11 +35,10 @@ if(ATTUNE_CUDA_BUILT)  # is found before attune/tensor/built_devices.h of the so
   include_directories(BEFORE ${PROJECT_BINARY_DIR}/cuda)
 endif()
 
-# Compiles one source with nvcc; its object becomes a source of the target. nvcc has flags of its own: those of
-# attune_build are for the compiler of the host.
-function(attune_nvcc target source)
+# Compiles one source with nvcc to an object. nvcc has flags of its own: those of attune_build are for the compiler of
+# the host.
+function(attune_nvcc source object)
   cmake_path(GET source STEM name)
-  set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
   set(code "")
   foreach(architecture IN LISTS ATTUNE_CUDA_ARCHITECTURES)
     list(APPEND code -gencode arch=compute_${architecture},code=sm_${architecture})
@@ -49,9 +50,7 @@ function(attune_nvcc target source)
             -ccbin ${CMAKE_CXX_COMPILER} --expt-relaxed-constexpr -Werror all-warnings -DNDEBUG -DFMT_SHARED
             -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden -I${PROJECT_BINARY_DIR}/cuda -I${PROJECT_SOURCE_DIR}
     VERBATIM)
-  target_sources(${target} PRIVATE ${object})
   set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
-  set_property(TARGET attune_cuda_kernels APPEND PROPERTY SOURCES ${object})
 endfunction()
 
 # Adds the sources for GPUs to the target: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the
@@ -85,13 +84,20 @@ function(attune_cuda_sources target)
   add_library(attune_cuda_host OBJECT ${sources})  # only what the compiler of the host compiles
   target_include_directories(attune_cuda_host PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(attune_cuda_host PRIVATE attune_build ${ATTUNE_LIBRARIES})
-  target_sources(${target} PRIVATE $<TARGET_OBJECTS:attune_cuda_host>)
-  add_custom_target(attune_cuda_kernels)  # only what nvcc compiles
+  set(objects "")
   foreach(kernel IN LISTS kernels)
-    attune_nvcc(${target} ${kernel})
+    cmake_path(GET kernel STEM name)
+    set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
+    attune_nvcc(${kernel} ${object})
+    list(APPEND objects ${object})
   endforeach()
+  add_custom_target(attune_cuda_kernels SOURCES ${objects})  # only what nvcc compiles
+  list(APPEND objects $<TARGET_OBJECTS:attune_cuda_host>)
+  target_sources(${target} PRIVATE ${objects})
+  set(ATTUNE_CUDA_OBJECTS ${objects} PARENT_SCOPE)
   find_path(ATTUNE_CUDA_INCLUDE_DIR cuda_runtime.h HINTS ${folder}/include /usr/local/cuda/include REQUIRED)
-  find_library(ATTUNE_CUDART cudart_static HINTS ${folder}/lib ${folder}/lib64 /usr/local/cuda/lib REQUIRED)
+  find_library(ATTUNE_CUDART cudart_static HINTS ${folder}/lib ${folder}/lib64 /usr/local/cuda/lib64 /usr/local/cuda/lib
+               REQUIRED)
   target_compile_options(attune_cuda_host PRIVATE -isystem ${ATTUNE_CUDA_INCLUDE_DIR})
   set(folder_of_sources ${PROJECT_SOURCE_DIR}/attune/kernels/cuda)
   set(nccl_source ${folder_of_sources}/runtime/collectives_gpu.cpp)
@@ -105,5 +111,5 @@ function(attune_cuda_sources target)
     set_property(SOURCE ${nccl_source} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS
                  "-isystem;${ATTUNE_NCCL_INCLUDE_DIR}")
   endif()
-  target_link_libraries(${target} PRIVATE ${ATTUNE_CUDART} ${CMAKE_DL_LIBS} rt)
+  set(ATTUNE_LIBRARIES ${ATTUNE_LIBRARIES} ${ATTUNE_CUDART} ${CMAKE_DL_LIBS} rt PARENT_SCOPE)
 endfunction()

@@ -1,6 +1,7 @@
 #include "attune/autograd/checkpoint.h"
 
 #include <utility>
+#include <vector>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/profile.h"
@@ -9,7 +10,10 @@ namespace attune {
 namespace {
 
 struct Kept {
-  std::vector<Tensor> inputs;  // with their nodes
+  std::vector<Tensor> inputs;  // detached
+  // The node of each input, or null. The checkpoint's own node owns them and outlives their use here. With owners here
+  // too, a long chain of checkpoints would be freed by recursion.
+  std::vector<GradientNode*> nodes;
   CheckpointedFunction function;
   Execution execution;  // of the forward pass
 };
@@ -18,12 +22,12 @@ struct Kept {
 // without a checkpoint, and so are the results, bit for bit.
 Gradients walk_again(const Kept& kept, const Tensor& dy) {
   std::vector<Tensor> leaves;
-  for (const Tensor& input : kept.inputs) {
-    Tensor& leaf = leaves.emplace_back(input.detach());
-    if (!requires_gradient(input)) continue;
+  for (size_t i = 0; i < kept.inputs.size(); ++i) {
+    Tensor& leaf = leaves.emplace_back(kept.inputs[i]);
+    if (kept.nodes[i] == nullptr) continue;
     require_gradient(leaf);
-    set_gradient(leaf, gradient(input));
-    clear_gradient(input);
+    const Tensor so_far = std::exchange(kept.nodes[i]->gradient, {});  // has the shape before a reshape()
+    if (so_far.defined()) set_gradient(leaf, so_far.reshape({leaf.shape().begin(), leaf.shape().end()}));
   }
   Tensor y;
   {
@@ -58,7 +62,11 @@ Tensor checkpoint(std::vector<Tensor> inputs, CheckpointedFunction function) {
     y = function(inputs).detach();
   }
   // Recorded even if no input requires a gradient: parameters that the function uses may require one.
-  Kept kept{.inputs = inputs, .function = std::move(function), .execution = execution()};
+  Kept kept{.inputs = {}, .nodes = {}, .function = std::move(function), .execution = execution()};
+  for (const Tensor& input : inputs) {
+    kept.inputs.push_back(input.detach());
+    kept.nodes.push_back(input.node().get());
+  }
   record_always("checkpoint", inputs, y, [kept = std::move(kept)](const Tensor& dy) { return walk_again(kept, dy); });
   return y;
 }

@@ -161,7 +161,9 @@ void backward(const Tensor& loss, const Tensor& cotangent, const LeafObserver& o
   while (!ready.empty()) {
     const std::shared_ptr<GradientNode> node = ready.top();
     ready.pop();
-    if (node->walked) fail<ShapeError>("backward: {} has been walked before; its inputs are no longer kept", node->op);
+    if (node->walked)
+      fail<ShapeError>("backward: {} was differentiated before and its inputs are freed; run the forward pass again",
+                       node->op);
     if (!node->backward) continue;  // a leaf keeps its gradient
     node->walked = true;
     const ProfileScope scope(node->op, " backward");

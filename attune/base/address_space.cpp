@@ -1,10 +1,8 @@
 #include "attune/base/address_space.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <memory>
+#include "attune/base/statm.h"
 
 namespace attune {
 
@@ -15,10 +13,7 @@ std::optional<int64_t> address_space_limit() {
 }
 
 std::optional<int64_t> address_space_in_use() {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"), &std::fclose);
-  long pages = 0;
-  if (file == nullptr || std::fscanf(file.get(), "%ld", &pages) != 1) return std::nullopt;
-  return int64_t{pages} * ::sysconf(_SC_PAGESIZE);
+  return statm_bytes(StatmField::address_space);
 }
 
 std::optional<int64_t> address_space_left() {

@@ -11,7 +11,7 @@ namespace attune {
 /// temporary folders that killed processes left for the same `path`. Throws FileError.
 class AtomicFolder {
  public:
-  /// Throws FileError if `path` already exists.
+  /// Throws FileError if `path` already exists or has no name of its own, as "" and "new/.".
   explicit AtomicFolder(std::filesystem::path path);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;

@@ -46,6 +46,18 @@ Descriptor open_to_write(const std::filesystem::path& path) {
   return file;
 }
 
+// The file that a link leads to, which need not be there (weakly_canonical() would return the link itself). The links
+// must not lead back to themselves: stat() fails for these.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  std::error_code error;
+  while (std::filesystem::is_symlink(path, error)) {
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) fail<FileError>("cannot write {}: {}", path.string(), error.message());
+    path = path.parent_path() / target;  // an absolute target replaces the parent
+  }
+  return path;
+}
+
 uint64_t size_of_regular_file(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) fail_errno("read", path);
@@ -112,13 +124,14 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
     fail<FileError>("cannot write {}: it is {}, and a file is replaced", path_.string(), stream);
   struct stat old {};
   const bool replaces = ::stat(path_.c_str(), &old) == 0;
+  if (!replaces && errno != ENOENT) fail_errno("write", path_);
   if (replaces && (S_ISCHR(old.st_mode) || S_ISFIFO(old.st_mode))) {  // a rename would replace it
     opened_ = std::make_unique<Opened>(Opened{{.path = {}, .descriptor = open_to_write(path_)}});
     return;
   }
   if (replaces && !S_ISREG(old.st_mode)) fail<FileError>("cannot write {}: it is not a regular file", path_.string());
-  std::error_code ignored;
-  if (std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::weakly_canonical(path_);
+  path_ = behind_links(std::move(path_));
+  if (!path_.has_filename()) fail<FileError>("cannot write \"{}\": it names no file", path_.string());
   remove_leftovers(path_.parent_path(), path_.filename().string());
   // A file that others may not read must not become readable, not even while it is written.
   opened_ = std::make_unique<Opened>(Opened{make_temporary_file(path_, replaces ? 0600 : 0666)});

@@ -30,9 +30,9 @@ int64_t file_bytes(const std::filesystem::path& path);
 /// Replaces the file `path`. write() appends to a temporary file beside it; commit() calls fsync and renames that file.
 /// On any failure (no space, no permission, an exception) the old file stays and the temporary one is removed. The
 /// constructor also removes temporary files that killed processes left for the same `path`. The permissions of a file
-/// that is replaced are kept. A character device (/dev/null) or a pipe is not replaced: it is written to directly,
-/// without these promises. Throws FileError, also for a path that standard_stream() names: a rename would lose what the
-/// stream has written before.
+/// that is replaced are kept. A link is followed: its target is written, whether it exists or not. A character device
+/// (/dev/null) or a pipe is not replaced: it is written to directly, without these promises. Throws FileError, also for
+/// a path that standard_stream() names: a rename would lose what the stream has written before.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

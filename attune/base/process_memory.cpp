@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <memory>
+
+#include "attune/base/statm.h"
 
 namespace attune {
 
@@ -16,10 +16,7 @@ int64_t peak_process_bytes() {
 }
 
 std::optional<int64_t> resident_process_bytes() {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"), &std::fclose);
-  long all = 0, resident = 0;
-  if (file == nullptr || std::fscanf(file.get(), "%ld %ld", &all, &resident) != 2) return std::nullopt;
-  return int64_t{resident} * ::sysconf(_SC_PAGESIZE);
+  return statm_bytes(StatmField::resident);
 }
 
 int64_t process_memory_limit(const CgroupFiles& files) {

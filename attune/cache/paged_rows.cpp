@@ -18,7 +18,7 @@ void PagedRows::write(const Tensor& rows, std::span<const int32_t> slots) {
     fail<ShapeError>("cache: {} rows for {} slots", rows.size(0), slots.size());
   if (slots.empty()) return;
   const auto [least, most] = std::minmax_element(slots.begin(), slots.end());
-  if (*least < 0) fail<ShapeError>("cache: slot {}", *least);
+  if (*least < 0) fail<ShapeError>("cache: slot {} is negative", *least);
   if (pages_.capacity() > 0 && rows.device() != pages_.device())
     fail<ShapeError>("cache: is on {}, found rows on {}", pages_.device().text(), rows.device().text());
   while (*most >= pages_.capacity()) pages_.add_block(rows.device());
@@ -36,9 +36,9 @@ int64_t PagedRows::append(const Tensor& rows) {
 
 Tensor PagedRows::gather(std::span<const int32_t> slots, int64_t begin, int64_t end) const {
   if (begin < 0 || end < begin || end > width())
-    fail<ShapeError>("cache: columns [{}, {}) of rows of {}", begin, end, width());
+    fail<ShapeError>("cache: columns [{}, {}) do not lie in rows of {} numbers", begin, end, width());
   for (const int32_t slot : slots)
-    if (slot < 0 || slot >= size_) fail<ShapeError>("cache: slot {} of {}", slot, size_);
+    if (slot < 0 || slot >= size_) fail<ShapeError>("cache: slot {}, there are {}", slot, size_);
   const Tensor rows = Tensor::empty({static_cast<int64_t>(slots.size()), end - begin}, {dtype(), pages_.device()});
   dispatch(pages_.device(), [&](auto device) { gather_rows(device, pages_, slots, begin, rows); });
   return rows;

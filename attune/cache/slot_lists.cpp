@@ -28,8 +28,8 @@ int32_t SlotLists::take_lane() {
     return lane;
   }
   check_entries(lane_users_.size() + 1, capacity_);
+  slots_.resize((lane_users_.size() + 1) * static_cast<size_t>(capacity_));  // first, since it may throw
   lane_users_.push_back(1);
-  slots_.resize(lane_users_.size() * static_cast<size_t>(capacity_));
   return static_cast<int32_t>(lane_users_.size()) - 1;
 }
 
@@ -74,8 +74,9 @@ void SlotLists::reserve(int32_t length) {
 void SlotLists::own_lane(size_t r) {
   const size_t shared = lane(r);
   if (lane_users_[shared] == 1) return;
+  const int32_t begin = take_lane() * capacity_;  // may throw: then the row still uses the shared lane
+  const int32_t count = end_[r] - begin_[r];
   --lane_users_[shared];
-  const int32_t begin = take_lane() * capacity_, count = end_[r] - begin_[r];
   std::copy_n(slots_.data() + begin_[r], count, slots_.data() + begin);
   begin_[r] = begin;
   end_[r] = begin + count;
@@ -114,7 +115,7 @@ void SlotLists::drop_row(size_t r) {
 void SlotLists::select(std::span<const int32_t> parents) {
   children_.assign(begin_.size(), 0);
   for (const int32_t parent : parents) {
-    if (parent < 0 || parent >= rows()) fail<ShapeError>("cache: row {} of {}", parent, rows());
+    if (parent < 0 || parent >= rows()) fail<ShapeError>("cache: row {}, there are {} rows", parent, rows());
     ++children_[static_cast<size_t>(parent)];
   }
   for (size_t r = 0; r < children_.size(); ++r) {
@@ -136,7 +137,7 @@ void SlotLists::select(std::span<const int32_t> parents) {
 }
 
 void SlotLists::truncate(int64_t row, int32_t length) {
-  if (row < 0 || row >= rows()) fail<ShapeError>("cache: row {} of {}", row, rows());
+  if (row < 0 || row >= rows()) fail<ShapeError>("cache: row {}, there are {} rows", row, rows());
   if (length < 0 || length > this->length(row))
     fail<ShapeError>("cache: row {} has {} tokens, cannot keep {}", row, this->length(row), length);
   const auto r = static_cast<size_t>(row);

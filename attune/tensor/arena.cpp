@@ -27,7 +27,7 @@ std::byte* map_aligned(size_t bytes) {
   std::byte* const found = map(nullptr, bytes + kHugePage);
   if (found == nullptr) return nullptr;
   const auto address = reinterpret_cast<uintptr_t>(found);
-  const size_t before = Arena::round_up(address, kHugePage) - address, behind = kHugePage - before;
+  const size_t before = round_up(address, kHugePage) - address, behind = kHugePage - before;
   if (before > 0) ::munmap(found, before);
   if (behind > 0) ::munmap(found + before + bytes, behind);
   return found + before;

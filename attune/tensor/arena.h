@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "attune/base/rounding.h"
+
 namespace attune {
 
 /// Allocates large blocks from one contiguous range of memory. take() cuts a block from the smallest free piece that is
@@ -13,7 +15,6 @@ namespace attune {
 class Arena {
  public:
   static constexpr size_t kGranule = size_t{64} << 10;  // blocks are multiples of this; a multiple of any page size
-  static constexpr size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
   static constexpr size_t block_bytes(size_t bytes) { return round_up(bytes, kGranule); }
 
   Arena() = default;

@@ -17,7 +17,7 @@ void zero(Cpu, const Tensor& x);
 void zero(Plain, const Tensor& x);
 void zero(Cuda, const Tensor& x);
 
-/// to = from; both have the same dtype, device and number of elements.
+/// to = from; both have the same dtype, device and number of elements, and do not overlap.
 void copy(Cpu, const Tensor& from, const Tensor& to);
 void copy(Plain, const Tensor& from, const Tensor& to);
 void copy(Cuda, const Tensor& from, const Tensor& to);

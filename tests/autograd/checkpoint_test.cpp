@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "attune/autograd/graph.h"
 
 namespace attune {
@@ -116,6 +118,23 @@ TEST(Checkpoint, OneTensorMayBeTwoInputsAndPassThrough) {
   clear_gradient(x);
   backward(checkpoint({x}, [](std::span<const Tensor> in) { return in[0]; }));
   EXPECT_EQ(gradient_of(x), std::vector<float>{1});
+}
+
+TEST(Checkpoint, AnInputMayBeAReshapedTensorThatHasAGradient) {
+  const Tensor x = leaf({3});
+  set_gradient(x, Tensor::full({1}, 100));  // of an earlier batch
+  backward(checkpoint({x.reshape({1, 1})}, [](std::span<const Tensor> in) { return product(in[0], in[0]); }));
+  EXPECT_EQ(gradient_of(x), std::vector<float>{100 + 2 * 3});
+}
+
+TEST(Checkpoint, ALongChainIsFreedWithoutRecursion) {
+  const auto pass = [](std::span<const Tensor> in) { return in[0]; };
+  Tensor y = checkpoint({leaf({3})}, pass);
+  const std::weak_ptr<GradientNode> first = y.node();
+  for (int i = 0; i < 200'000; ++i) y = checkpoint({y}, pass);
+  EXPECT_FALSE(first.expired());
+  y = {};
+  EXPECT_TRUE(first.expired());
 }
 
 TEST(Checkpoint, Nests) {

@@ -126,7 +126,7 @@ TEST(Autograd, ASecondWalkIsAnError) {
   const Tensor shared = scale(x, 2);
   backward(scale(shared, 3));
   EXPECT_EQ(message_of<ShapeError>([&] { backward(scale(shared, 5)); }),
-            "backward: scale has been walked before; its inputs are no longer kept");
+            "backward: scale was differentiated before and its inputs are freed; run the forward pass again");
 }
 
 TEST(Autograd, LongChains) {

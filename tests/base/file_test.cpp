@@ -97,6 +97,31 @@ TEST(File, WritingReplacesNoFolderAndFollowsLinks) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
 }
 
+// As a shell does, also through several links and relative ones.
+TEST(File, WritingToALinkMakesTheFileThatItLeadsTo) {
+  const TemporaryFolder folder;
+  make_directories(folder / "below");
+  std::filesystem::create_symlink("below/second", folder / "first");
+  std::filesystem::create_symlink("../new", folder / "below" / "second");
+  write_file(folder / "first", "text");
+  EXPECT_EQ(read_file(folder / "new"), "text");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "first"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "below" / "second"));
+  std::filesystem::create_symlink("missing/new", folder / "nowhere");
+  EXPECT_EQ(message_of<FileError>([&] { write_file(folder / "nowhere", "text"); }),
+            "cannot write " + (folder / "missing" / "new").string() + ": No such file or directory");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "nowhere"));
+}
+
+TEST(File, WhatNamesNoFileIsNotWritten) {
+  const TemporaryFolder folder;
+  const std::string loop = (folder / "loop").string();
+  std::filesystem::create_symlink("loop", loop);
+  EXPECT_EQ(message_of<FileError>([&] { write_file(loop, "text"); }),
+            "cannot write " + loop + ": Too many levels of symbolic links");
+  EXPECT_EQ(message_of<FileError>([] { write_file("", "text"); }), "cannot write \"\": it names no file");
+}
+
 // By any name: a shell's `>> log` appends to a file that a rename would replace.
 TEST(File, WritingReplacesNoStandardStream) {
   const TemporaryFolder folder;

@@ -10,6 +10,7 @@
 
 #include "attune/base/atomic_folder.h"
 #include "attune/base/file.h"
+#include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -61,6 +62,21 @@ TEST(Temporary, TheNextWriteOfAFileOrFolderTidiesUp) {
   write_file(written.temporary() / "x", "x");
   written.commit();
   EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"a", "f"}));
+}
+
+TEST(Temporary, AFolderThatIsWrittenHasANameOfItsOwn) {
+  const TemporaryFolder folder;
+  for (const char* root : {"/", "//"})
+    EXPECT_EQ(message_of<FileError>([&] { AtomicFolder written(root); }),
+              std::string(root) + ": is there already; remove it or choose another folder");
+  const std::string dot = (folder / "new" / ".").string();
+  for (const std::string& path : {std::string(), dot})
+    EXPECT_EQ(message_of<FileError>([&] { AtomicFolder written(path); }),
+              "\"" + path + "\" is no name for a folder that is written");
+  EXPECT_TRUE(names_in(folder.path()).empty());
+  AtomicFolder written(folder / "new///");
+  written.commit();
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"new"});
 }
 
 }  // namespace

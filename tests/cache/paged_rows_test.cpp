@@ -40,12 +40,12 @@ TEST(PagedRows, NamesWhatDoesNotFit) {
   };
   EXPECT_EQ(write(Tensor::zeros({1, 5}), {0}), "cache: takes rows of 4 float32, found float32 [1, 5]");
   EXPECT_EQ(write(Tensor::zeros({1, 4}), {0, 1}), "cache: 1 rows for 2 slots");
-  EXPECT_EQ(write(Tensor::zeros({1, 4}), {-1}), "cache: slot -1");
+  EXPECT_EQ(write(Tensor::zeros({1, 4}), {-1}), "cache: slot -1 is negative");
   EXPECT_EQ(write(Tensor::zeros({1, 4}, {.device = Plain{}}), {0}), "cache: is on cpu, found rows on plain");
   EXPECT_EQ(write(Tensor::zeros({1, 4}, {.device = Plain{}}), {300}), "cache: is on cpu, found rows on plain");
-  EXPECT_EQ(message_of<ShapeError>([&] { rows.gather(std::vector<int32_t>{2}, 0, 4); }), "cache: slot 2 of 2");
+  EXPECT_EQ(message_of<ShapeError>([&] { rows.gather(std::vector<int32_t>{2}, 0, 4); }), "cache: slot 2, there are 2");
   EXPECT_EQ(message_of<ShapeError>([&] { rows.gather(std::vector<int32_t>{0}, 1, 5); }),
-            "cache: columns [1, 5) of rows of 4");
+            "cache: columns [1, 5) do not lie in rows of 4 numbers");
   rows.write(Tensor::full({1, 4}, 2.0), std::vector<int32_t>{300});  // a block of the right device
 }
 

@@ -100,7 +100,10 @@ TEST(SlotLists, TheSteadyStateNeedsNoMoreMemory) {
 TEST(SlotLists, RefusesRowsThatAreNotThere) {
   SlotLists lists;
   lists.add_rows(2);
-  EXPECT_EQ(message_of<ShapeError>([&] { lists.select(std::vector<int32_t>{0, 2}); }), "cache: row 2 of 2");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              lists.select(std::vector<int32_t>{0, 2});
+            }),
+            "cache: row 2, there are 2 rows");
   EXPECT_THROW(lists.extend(std::vector<int32_t>{1}), ShapeError);
   EXPECT_THROW(lists.extend(std::vector<int32_t>{1, -1}), ShapeError);
   EXPECT_EQ(message_of<ShapeError>([&] { lists.truncate(1, 1); }), "cache: row 1 has 0 tokens, cannot keep 1");

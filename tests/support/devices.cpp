@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "attune/base/environment.h"
 #include "attune/base/error.h"
 #include "attune/tensor/cuda_device.h"
 #include "attune/tensor/device_error.h"
@@ -51,7 +52,7 @@ int usable_gpus() {
 }
 
 bool looks_for_races() {
-  return std::getenv("ATTUNE_CUDA_RACES") != nullptr;
+  return environment_switch("ATTUNE_CUDA_RACES");
 }
 
 std::vector<Device> devices_under_test() {

@@ -1,13 +1,13 @@
 #pragma once
 // The same work on other devices and on the CPU.
 
-#include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "attune/autograd/graph.h"
 #include "attune/tensor/tensor.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/largest_error.h"
 
 namespace attune {
 
@@ -57,7 +57,8 @@ std::vector<Tensor> outputs_and_gradients(F&& f, const std::vector<Tensor>& inpu
   return results;
 }
 
-/// The largest relative error of the outputs and gradients of devices_under_test() against the CPU's.
+/// The largest relative error of the outputs and gradients of devices_under_test() against the CPU's; NaN where they
+/// have a NaN.
 template <class F>
 double device_error(F&& f, const std::vector<Tensor>& inputs) {
   const std::vector<Tensor> expected = outputs_and_gradients(f, inputs, Cpu{});
@@ -65,7 +66,7 @@ double device_error(F&& f, const std::vector<Tensor>& inputs) {
   for (const Device& device : devices_under_test()) {
     const std::vector<Tensor> found = outputs_and_gradients(f, inputs, device);
     if (found.size() != expected.size()) return std::numeric_limits<double>::infinity();
-    for (size_t i = 0; i < found.size(); ++i) largest = std::max(largest, relative_error(found[i], expected[i]));
+    for (size_t i = 0; i < found.size(); ++i) largest = larger_error(largest, relative_error(found[i], expected[i]));
   }
   return largest;
 }

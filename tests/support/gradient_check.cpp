@@ -7,6 +7,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/base/random.h"
+#include "tests/support/largest_error.h"
 
 namespace attune {
 namespace {
@@ -38,14 +39,9 @@ double relative_error(const Tensor& found, const Tensor& expected) {
     fail<ShapeError>("relative_error: {} and {}", found.shape().text(), expected.shape().text());
   const Tensor a = found.to(Cpu{}).to(DType::f64);
   const Tensor b = expected.to(Cpu{}).to(DType::f64);
-  double largest = 0;
-  double error = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) {
-    const double difference = std::abs(a.data<double>()[i] - b.data<double>()[i]);
-    if (!(difference <= error)) error = difference;  // NaN is an error, too
-    largest = std::max(largest, std::abs(b.data<double>()[i]));
-  }
-  return largest < 1e-30 ? error : error / largest;
+  LargestError error;
+  for (int64_t i = 0; i < a.numel(); ++i) error.add(a.data<double>()[i], b.data<double>()[i]);
+  return error.relative();
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
@@ -83,8 +79,7 @@ double detail::gradient_error(const std::function<Tensor(const std::vector<Tenso
       element = old;
       expected.data<double>()[i] = (above - below) / (2 * step);
     }
-    const double error = relative_error(found, expected);
-    if (!(error <= worst)) worst = error;
+    worst = larger_error(worst, relative_error(found, expected));
   }
   return worst;
 }

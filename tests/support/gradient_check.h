@@ -23,8 +23,7 @@ Tensor normal(const Shape& shape, const RandomOptions& options = {});
 /// Independent int32 elements, uniform in [0, bound).
 Indices uniform_ids(int64_t n, int32_t bound, uint64_t seed = 0);
 
-/// The largest absolute difference of two tensors of one shape, relative to the largest magnitude in `expected` (or to
-/// 1, where all of it is smaller than 1e-30).
+/// LargestError::relative() of two tensors of one shape: NaN where one of them has a NaN.
 double relative_error(const Tensor& found, const Tensor& expected);
 
 /// Whether all bits are the same.
@@ -35,7 +34,8 @@ double gradient_error(const std::function<Tensor(const std::vector<Tensor>&)>& f
 }
 
 /// The gradients that backward() gives for sum(f(inputs) * a random cotangent) against central finite differences, for
-/// every element of every float64 input: the largest difference, relative to the largest gradient of that input.
+/// every element of every float64 input: the largest difference, relative to the largest gradient of that input; NaN
+/// where a gradient has a NaN.
 template <class F>
 double gradient_error(F&& f, const std::vector<Tensor>& inputs) {
   return detail::gradient_error(std::forward<F>(f), inputs);

@@ -35,7 +35,8 @@ struct CachedAttention {
 };
 
 /// out = softmax(q k^T * scale) v over the slots of each query that the pattern allows; zeros for a query without
-/// slots. `weights` are indexed by position. The result of a row depends only on that row and its slots.
+/// slots or whose scores are all -infinity. `weights` are indexed by position. The result of a row depends only on that
+/// row and its slots.
 void cached_attention_forward(Cpu, const CachedAttention& arguments);
 void cached_attention_forward(Plain, const CachedAttention& arguments);
 void cached_attention_forward(Cuda, const CachedAttention& arguments);

@@ -69,9 +69,8 @@ struct AdamSteps {
     if (!condition.holds()) return;
     const auto gradient_scale = static_cast<T>(condition.gradient_scale());
     const Entry<T>& of = cuda::entry_of(entries, entry_count, thread.block());
-    const int64_t begin = (thread.block() - of.first) * kChunk,
-                  end = of.count < begin + kChunk ? of.count : begin + kChunk;
-    for (int64_t i = begin + thread.index(); i < end; i += thread.count()) {
+    const cuda::ChunkRange chunk = cuda::chunk_of(of, thread.block(), kChunk);
+    for (int64_t i = chunk.begin + thread.index(); i < chunk.end; i += thread.count()) {
       const T old = of.parameter[i], g = of.l2 * old + of.gradient[i] * gradient_scale;
       const T first = of.m[i] + a.rest_1 * (g - of.m[i]);
       const T second = a.beta_2 * of.v[i] + a.rest_2 * g * g;

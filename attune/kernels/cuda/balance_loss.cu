@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/kernels/cuda/block_sum.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
@@ -36,11 +37,9 @@ struct BalanceLoss {
   int64_t tokens, experts;
   double* loss;
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    double own = 0;
-    for (int64_t t = thread.index(); t < tokens; t += thread.count())
-      own += sums_of(scores + t * experts, shares, experts).products;
-    own = thread.reduce(own, cuda::Sum{});
-    if (thread.index() == 0) *loss = own / static_cast<double>(tokens > 0 ? tokens : 1);
+    const double all = cuda::block_sum(
+        thread, tokens, [&](int64_t t) { return sums_of(scores + t * experts, shares, experts).products; });
+    if (thread.index() == 0) *loss = all / static_cast<double>(tokens > 0 ? tokens : 1);
   }
 };
 

@@ -21,4 +21,16 @@ ATTUNE_DEVICE const Entry& entry_of(const Entry* entries, int64_t count, int64_t
   return entries[begin];
 }
 
+struct ChunkRange {
+  int64_t begin, end;
+};
+
+/// The elements of its tensor that a block works on: a chunk has `size` of them, the last one fewer. Entry::count is
+/// the number of a tensor's elements.
+template <class Entry>
+ATTUNE_DEVICE ChunkRange chunk_of(const Entry& entry, int64_t block, int64_t size) {
+  const int64_t begin = (block - entry.first) * size;
+  return {begin, entry.count < begin + size ? entry.count : begin + size};
+}
+
 }  // namespace attune::cuda

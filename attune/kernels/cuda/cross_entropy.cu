@@ -193,11 +193,6 @@ struct Result : cuda::ReadElement<double> {
   ATTUNE_DEVICE double read(int64_t row, int64_t column) const { return results[row * kCrossEntropyNumbers + column]; }
 };
 
-struct Total {
-  double* totals;
-  ATTUNE_DEVICE void operator()(int64_t column, double sum) const { totals[column] = sum; }
-};
-
 }  // namespace
 
 void cross_entropy_forward(Cuda device, const CrossEntropyInputs& in, const Tensor& results) {
@@ -226,7 +221,7 @@ void cross_entropy_loss(Cuda device, const CrossEntropyInputs& in, double scale,
 
 void cross_entropy_totals(Cuda device, const Tensor& results, const Tensor& totals) {
   cuda::sum_columns<double>(device, "cross_entropy", results.size(0), kCrossEntropyNumbers,
-                            Result(results.data<double>()), Total{totals.data<double>()});
+                            Result(results.data<double>()), cuda::StoreColumn<double>{totals.data<double>()});
 }
 
 }  // namespace attune

@@ -22,15 +22,12 @@ struct DropoutRows {
   ATTUNE_DEVICE void operator()(int64_t i) const {
     using Sum = cuda::wide_t<Out>;
     const int64_t row = i / quads, quad = i % quads;
-    const unsigned bits = mask.quad(row, quad);
     const auto scale = static_cast<Sum>(mask.scale());
-    for (int k = 0; k < cuda::kQuad; ++k) {
-      const int64_t c = cuda::first_column(quad) + k * cuda::kQuadStride;
-      if (c >= columns) return;
+    cuda::for_columns_of_quad(columns, quad, mask.quad(row, quad), [&](int64_t c, bool kept) {
       const int64_t at = row * columns + c;
-      const Sum dropped = (bits >> k & 1u) != 0 ? static_cast<Sum>(cuda::widened(y[at])) * scale : Sum{0};
+      const Sum dropped = kept ? static_cast<Sum>(cuda::widened(y[at])) * scale : Sum{0};
       out[at] = static_cast<Out>(x != nullptr ? static_cast<Sum>(cuda::widened(x[at])) + dropped : dropped);
-    }
+    });
   }
 };
 

@@ -23,6 +23,17 @@ ATTUNE_HOST_DEVICE int64_t first_column(int64_t quad) {
   return quad / 16 * 64 + quad % 16;
 }
 
+/// Calls f(column, kept) for the columns of a quad that a row of `columns` has. Bit i of `bits` says whether the one in
+/// place i is kept.
+template <class F>
+ATTUNE_DEVICE void for_columns_of_quad(int64_t columns, int64_t quad, unsigned bits, F&& f) {
+  for (int i = 0; i < kQuad; ++i) {
+    const int64_t column = first_column(quad) + i * kQuadStride;
+    if (column >= columns) return;
+    f(column, (bits >> i & 1u) != 0);
+  }
+}
+
 class DropoutBits {
  public:
   explicit DropoutBits(const DropoutMask& mask)
@@ -35,7 +46,7 @@ class DropoutBits {
   ATTUNE_DEVICE bool active() const { return active_; }
   ATTUNE_DEVICE double scale() const { return scale_; }
 
-  /// The bits of a quad: bit i says whether column first_column(quad) + 16 i is kept.
+  /// The bits of a quad, for for_columns_of_quad().
   ATTUNE_DEVICE unsigned quad(int64_t row, int64_t quad) const {
     if (!active_) return 15;
     uint32_t c0 = static_cast<uint32_t>(quad), c1 = static_cast<uint32_t>(row), c2 = op_,
@@ -53,11 +64,6 @@ class DropoutBits {
     }
     return (c0 >= threshold_ ? 1u : 0u) | (c1 >= threshold_ ? 2u : 0u) | (c2 >= threshold_ ? 4u : 0u) |
            (c3 >= threshold_ ? 8u : 0u);
-  }
-  /// Whether one element is kept. Four calls cost four times as much as quad().
-  ATTUNE_DEVICE bool keeps(int64_t row, int64_t column) const {
-    if (!active_) return true;
-    return (quad(row, column / 64 * 16 + column % 16) >> (column % 64 / 16) & 1u) != 0;
   }
 
  private:

@@ -31,14 +31,11 @@ struct AddRowsOfTable {
   cuda::DropoutBits mask;
   ATTUNE_DEVICE void operator()(int64_t i) const {
     const int64_t row = i / quads, quad = i % quads;
-    const unsigned bits = mask.quad(row, quad);
     const auto scale = static_cast<T>(mask.scale());
-    for (int k = 0; k < cuda::kQuad; ++k) {
-      const int64_t c = cuda::first_column(quad) + k * cuda::kQuadStride;
-      if (c >= columns) return;
+    cuda::for_columns_of_quad(columns, quad, mask.quad(row, quad), [&](int64_t c, bool kept) {
       const T sum = x[row * columns + c] + table[rows[row] * columns + c];
-      y[row * columns + c] = (bits >> k & 1u) != 0 ? sum * scale : T{0};
-    }
+      y[row * columns + c] = kept ? sum * scale : T{0};
+    });
   }
 };
 

@@ -95,15 +95,10 @@ struct NormForward {
   ATTUNE_DEVICE const T* add(cuda::Thread& thread, int64_t row) const {
     const int64_t begin = row * columns, quads = cuda::quads_of(columns);
     const auto scale = static_cast<T>(mask.scale());
-    for (int64_t quad = thread.index(); quad < quads; quad += thread.count()) {
-      const unsigned bits = mask.quad(row, quad);
-      for (int k = 0; k < cuda::kQuad; ++k) {
-        const int64_t c = cuda::first_column(quad) + k * cuda::kQuadStride;
-        if (c >= columns) break;
-        const T added = (bits >> k & 1u) != 0 ? scale * static_cast<T>(y[begin + c]) : T{0};
-        sum[begin + c] = x[begin + c] + added;
-      }
-    }
+    for (int64_t quad = thread.index(); quad < quads; quad += thread.count())
+      cuda::for_columns_of_quad(columns, quad, mask.quad(row, quad), [&](int64_t c, bool kept) {
+        sum[begin + c] = x[begin + c] + (kept ? scale * static_cast<T>(y[begin + c]) : T{0});
+      });
     thread.barrier();
     return sum + begin;
   }
@@ -138,15 +133,12 @@ struct NormBackward {
     const int64_t quads = cuda::quads_of(columns);
     for (int64_t quad = thread.index(); quad < quads; quad += thread.count()) {
       const unsigned bits = d_dropped != nullptr ? mask.quad(row, quad) : 0;
-      for (int k = 0; k < cuda::kQuad; ++k) {
-        const int64_t c = cuda::first_column(quad) + k * cuda::kQuadStride;
-        if (c >= columns) break;
+      cuda::for_columns_of_quad(columns, quad, bits, [&](int64_t c, bool kept) {
         const T g = static_cast<T>(dy[begin + c]) * weight[c], z = (x[begin + c] - mean) * factor;
         const T gradient = gradient_of(g, z);
-        if (d_dropped != nullptr)
-          d_dropped[begin + c] = static_cast<Dropped>((bits >> k & 1u) != 0 ? gradient * scale : T{0});
+        if (d_dropped != nullptr) d_dropped[begin + c] = static_cast<Dropped>(kept ? gradient * scale : T{0});
         dx[begin + c] = gradient;
-      }
+      });
     }
   }
 };

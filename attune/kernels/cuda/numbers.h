@@ -25,6 +25,9 @@ ATTUNE_DEVICE wide_t<T> widened(T value) {
   return static_cast<wide_t<T>>(value);
 }
 
+/// The least float above 0 that has all its bits.
+constexpr float kLeastNormal = 1.17549435e-38f;
+
 template <class T>
 ATTUNE_HOST_DEVICE T infinity() {
   return static_cast<T>(HUGE_VALF);

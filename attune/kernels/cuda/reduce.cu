@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "attune/kernels/cuda/block_sum.h"
 #include "attune/kernels/cuda/chunks.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
@@ -27,12 +28,11 @@ struct SquaresOfChunks {
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const Entry<T>& of = cuda::entry_of(entries, entry_count, thread.block());
-    const int64_t begin = (thread.block() - of.first) * kChunk,
-                  end = of.count < begin + kChunk ? of.count : begin + kChunk;
-    double sum = 0;
-    for (int64_t i = begin + thread.index(); i < end; i += thread.count())
-      sum += static_cast<double>(of.x[i]) * static_cast<double>(of.x[i]);
-    sum = thread.reduce(sum, cuda::Sum{});
+    const cuda::ChunkRange chunk = cuda::chunk_of(of, thread.block(), kChunk);
+    const T* const x = of.x + chunk.begin;
+    const double sum = cuda::block_sum(thread, chunk.end - chunk.begin, [&](int64_t i) {
+      return static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    });
     if (thread.index() == 0) sums[thread.block()] = sum;
   }
 };
@@ -44,9 +44,7 @@ struct AddChunks {
   double* total;
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    double sum = 0;
-    for (int64_t i = thread.index(); i < count; i += thread.count()) sum += sums[i];
-    sum = thread.reduce(sum, cuda::Sum{});
+    const double sum = cuda::block_sum(thread, count, [&](int64_t i) { return sums[i]; });
     if (thread.index() == 0) *total += sum;
   }
 };

@@ -51,12 +51,25 @@ struct SampleRows {
   double* answers;
   double* sums;  // of the weights of each piece, for rows with wants_sum
 
+  // What find_likeliest() needs.
+  struct Shared {
+    static constexpr size_t kBytes = cuda::shared_bytes_of<int32_t>(kDigits) +
+                                     cuda::shared_bytes_of<unsigned long long>(kMostLikeliest) +
+                                     cuda::shared_bytes_of<int32_t>(1);
+    cuda::SharedArray<int32_t> digits;  // how many keys have each value of a digit
+    cuda::SharedArray<unsigned long long> keys;
+    cuda::SharedArray<int32_t> taken;  // one number: how many keys are there
+
+    ATTUNE_DEVICE explicit Shared(cuda::Thread& thread)
+        : digits(thread.shared<int32_t>(kDigits)),
+          keys(thread.shared<unsigned long long>(kMostLikeliest)),
+          taken(thread.shared<int32_t>(1)) {}
+  };
+
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const RowTask& task = tasks[thread.block()];
     double* const answer = answers + task.answer;
-    const auto digits = thread.shared<int32_t>(kDigits);
-    const auto keys = thread.shared<unsigned long long>(kMostLikeliest);
-    const auto taken = thread.shared<int32_t>(1);
+    const Shared shared(thread);
     const bool valid = is_valid(thread, task);
     if (thread.index() == 0) answer[Answer::kValid] = valid ? 1 : 0;
     if (!valid) return;
@@ -82,7 +95,7 @@ struct SampleRows {
     }
     if (task.wants_sum) add_and_draw(thread, task, largest, answer);
     const int64_t wanted = possible < task.likeliest ? possible : task.likeliest;
-    if (wanted > 0) find_likeliest(thread, task, wanted, digits, keys, taken, answer + Answer::likeliest(task));
+    if (wanted > 0) find_likeliest(thread, task, wanted, shared, answer + Answer::likeliest(task));
     thread.barrier();
     for (int32_t i = thread.index(); i < task.set_aside.count; i += thread.count())
       task.x[lists[task.set_aside.begin + i]] = static_cast<float>(answer[Answer::kLists + i]);
@@ -197,15 +210,15 @@ struct SampleRows {
 
   // The keys are collected in any order; each finds its place by counting those before it.
   ATTUNE_DEVICE static void find_likeliest(cuda::Thread& thread, const RowTask& task, int64_t wanted,
-                                           const cuda::SharedArray<int32_t>& digits,
-                                           const cuda::SharedArray<unsigned long long>& keys,
-                                           const cuda::SharedArray<int32_t>& taken, double* likeliest) {
-    const unsigned long long least = least_key(thread, task, wanted, digits);
-    if (thread.index() == 0) taken[0] = 0;
+                                           const Shared& shared, double* likeliest) {
+    const cuda::SharedArray<unsigned long long>& keys = shared.keys;
+    const unsigned long long least = least_key(thread, task, wanted, shared.digits);
+    if (thread.index() == 0) shared.taken[0] = 0;
     thread.barrier();
     for (int64_t i = thread.index(); i < task.size; i += thread.count()) {
       if (!counts(task.x[i])) continue;
-      if (const unsigned long long key = key_of(task.x[i], i); key >= least) keys[cuda::atomic_add(&taken[0], 1)] = key;
+      if (const unsigned long long key = key_of(task.x[i], i); key >= least)
+        keys[cuda::atomic_add(&shared.taken[0], 1)] = key;
     }
     thread.barrier();
     for (int64_t k = thread.index(); k < wanted; k += thread.count()) {
@@ -284,14 +297,12 @@ void sample_rows(Cuda device, std::span<SamplingJob* const> jobs) {
   const TensorOptions doubles{DType::f64, Device(device)};
   const Tensor answers = Tensor::empty({tables.answers}, doubles), pieces = Tensor::empty({tables.pieces}, doubles);
   const auto longest = std::ranges::max_element(tables.tasks, {}, &RowTask::size)->size;
-  cuda::launch(
-      device, "sample_rows",
-      {.blocks = std::ssize(jobs),
-       .threads = cuda::threads_for(longest, SampleRows::kThreads),
-       .shared_bytes = cuda::shared_bytes_of<int32_t>(kDigits) +
-                       cuda::shared_bytes_of<unsigned long long>(kMostLikeliest) + cuda::shared_bytes_of<int32_t>(1)},
-      SampleRows{reinterpret_cast<const RowTask*>(tasks.raw()), lists.data<int32_t>(), numbers.data<double>(),
-                 answers.data<double>(), pieces.data<double>()});
+  cuda::launch(device, "sample_rows",
+               {.blocks = std::ssize(jobs),
+                .threads = cuda::threads_for(longest, SampleRows::kThreads),
+                .shared_bytes = SampleRows::Shared::kBytes},
+               SampleRows{reinterpret_cast<const RowTask*>(tasks.raw()), lists.data<int32_t>(), numbers.data<double>(),
+                          answers.data<double>(), pieces.data<double>()});
   std::vector<double> host(static_cast<size_t>(tables.answers));
   cuda::copy_to_host(device, answers.raw(), host.data(), answers.bytes());
   for (size_t j = 0; j < jobs.size(); ++j) take(tables.tasks[j], host.data() + tables.tasks[j].answer, *jobs[j]);

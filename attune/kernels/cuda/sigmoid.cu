@@ -1,7 +1,6 @@
 #include "attune/kernels/sigmoid.h"
 
-#include <cmath>
-
+#include "attune/kernels/cuda/activation_functions.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
@@ -12,7 +11,7 @@ template <class T>
 struct SigmoidForward {
   const T* x;
   T* y;
-  ATTUNE_DEVICE void operator()(int64_t i) const { y[i] = 1 / (1 + std::exp(-x[i])); }
+  ATTUNE_DEVICE void operator()(int64_t i) const { y[i] = cuda::sigmoid(x[i]); }
 };
 
 template <class T>

@@ -1,5 +1,6 @@
 #include "attune/kernels/squared_error.h"
 
+#include "attune/kernels/cuda/block_sum.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
@@ -17,13 +18,11 @@ struct SquaredErrorSum {
   int64_t count;
   double* sum;
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    double own = 0;
-    for (int64_t i = thread.index(); i < count; i += thread.count()) {
+    const double all = cuda::block_sum(thread, count, [&](int64_t i) {
       const double error = static_cast<double>(x[i]) - target[i];
-      own += error * error;
-    }
-    own = thread.reduce(own, cuda::Sum{});
-    if (thread.index() == 0) *sum = own;
+      return error * error;
+    });
+    if (thread.index() == 0) *sum = all;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "attune/base/rounding.h"
 #include "attune/tensor/tensor.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -25,10 +26,6 @@ constexpr int64_t kPanelRow = 64;     // bytes of one input in a float32 panel, 
 constexpr int64_t kGroupInputs = 32;  // int4: inputs of an output that share a scale, a group
 constexpr int64_t kGroupBytes = 256;  // of one group in an int4 panel
 constexpr int64_t kMostInt8Inputs = 65536;  // so that sums of products of bytes fit into 32 bits
-
-constexpr int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 constexpr int64_t panel_count(int64_t out) {
   return divide_up(out, kPanelOutputs);

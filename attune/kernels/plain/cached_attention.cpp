@@ -27,8 +27,10 @@ class CachedQuery {
     double largest = -std::numeric_limits<double>::infinity(), total = 0;
     for (int64_t j = 0; j < length_; ++j)
       if (sees(j)) largest = std::max(largest, score(j));
+    if (std::isinf(largest) && largest < 0) largest = 0;  // then all weights are 0, not NaN
     for (int64_t j = 0; j < length_; ++j)
       if (sees(j)) total += weights[static_cast<size_t>(j)] = std::exp(score(j) - largest);
+    if (total == 0) total = 1;
     for (int64_t c = 0; c < a_.out.size(2); ++c) {
       double sum = 0;
       for (int64_t j = 0; j < length_; ++j)

@@ -19,7 +19,7 @@ void zero(Plain, const Tensor& x) {
 }
 
 void copy(Plain, const Tensor& from, const Tensor& to) {
-  std::memmove(to.raw(), from.raw(), to.bytes());
+  std::memcpy(to.raw(), from.raw(), to.bytes());
 }
 
 void convert(Plain, const Tensor& from, const Tensor& to) {

@@ -58,9 +58,9 @@ TEST(Emulation, WhatAGpuDoesNotStartIsRefused) {
   const Tensor y = Tensor::empty({1, 160}, {DType::i32, kDevice});
   const SumOfThreads kernel{y.data<int32_t>()};
   EXPECT_EQ(failure_of({.blocks = 1, .threads = 160}, kernel),
-            "device cuda:0: a block of kernel example needs 160 threads, and has 128 at most");
+            "device cuda:0: kernel example was launched with 160 threads in a block, it is compiled for at most 128");
   EXPECT_EQ(failure_of({.blocks = int64_t{1} << 31, .threads = 32}, kernel),
-            "device cuda:0: kernel example needs 2147483648 blocks, and has 2147483647 at most");
+            "device cuda:0: kernel example was launched with 2147483648 blocks, a GPU takes at most 2147483647");
 }
 
 struct Shuffles {

@@ -72,7 +72,7 @@ struct RelativeRows {
     };
     first = row(block.rows - 1, 0);
     count = row(0, block.columns - 1) - first + 1;
-    padded = RoundUp(count, lanes);
+    padded = round_up(count, lanes);
   }
   int64_t at(int64_t distance) const { return std::clamp(distance, -clip, clip) + clip - first; }
 };
@@ -85,14 +85,14 @@ struct RelativeTable {
   T* transposed = nullptr;
 
   static int64_t elements(int64_t rows, int64_t width, int64_t lanes) {
-    return rows * RoundUp(width, lanes) + width * (RoundUp(rows, lanes) + lanes) + 64;
+    return rows * round_up(width, lanes) + width * (round_up(rows, lanes) + lanes) + 64;
   }
   RelativeTable() = default;
   RelativeTable(const T* from, int64_t row_count, int64_t columns, int64_t lanes, Scratch<T>& scratch)
       : rows(row_count),
         width(columns),
-        row_stride(RoundUp(columns, lanes)),
-        column_stride(RoundUp(row_count, lanes) + lanes) {  // a product may begin at any row and reads whole vectors
+        row_stride(round_up(columns, lanes)),
+        column_stride(round_up(row_count, lanes) + lanes) {  // a product may begin at any row and reads whole vectors
     if (from == nullptr) return;
     table = scratch.take(rows * row_stride);
     transposed = scratch.take(width * column_stride);
@@ -112,22 +112,22 @@ class BlockScores {
 
   static int64_t elements(const AttentionPointers<T>& in, int64_t lanes) {
     const int64_t table = 2 * in.clip + 1;
-    return kTile * (3 * RoundUp(in.d_k, lanes) + kTile + RoundUp(table, lanes)) +
+    return kTile * (3 * round_up(in.d_k, lanes) + kTile + round_up(table, lanes)) +
            RelativeTable<T>::elements(table, in.d_k, lanes) + RelativeTable<T>::elements(table, in.d_v, lanes) + 512;
   }
   BlockScores(const AttentionPointers<T>& in, int64_t lanes, Scratch<T>& scratch)
-      : dkp(RoundUp(in.d_k, lanes)), dvp(RoundUp(in.d_v, lanes)), lanes_(lanes) {
+      : dkp(round_up(in.d_k, lanes)), dvp(round_up(in.d_v, lanes)), lanes_(lanes) {
     const int64_t table = 2 * in.clip + 1;
     q = scratch.take(kTile * dkp);
     keys = scratch.take(kTile * dkp);
     keys_t_ = scratch.take(kTile * dkp);
     scores = scratch.take(kTile * kTile);
-    relative = scratch.take(kTile * RoundUp(table, lanes));
+    relative = scratch.take(kTile * round_up(table, lanes));
     relative_keys = RelativeTable<T>(in.relative_keys, table, in.d_k, lanes, scratch);
     relative_values = RelativeTable<T>(in.relative_values, table, in.d_v, lanes, scratch);
   }
 
-  int64_t padded(const AttentionBlock& block) const { return RoundUp(block.columns, lanes_); }
+  int64_t padded(const AttentionBlock& block) const { return round_up(block.columns, lanes_); }
   RelativeRows relative_rows(const Task<T>& task, const AttentionBlock& block) const {
     return {task.in.clip, task.span(), block, lanes_};
   }

@@ -57,7 +57,7 @@ class BlockForward {
 
  private:
   static int64_t elements(const AttentionPointers<T>& in, int64_t lanes) {
-    return BlockScores<T>::elements(in, lanes) + 2 * kTile * RoundUp(in.d_v, lanes) + 64;
+    return BlockScores<T>::elements(in, lanes) + 2 * kTile * round_up(in.d_v, lanes) + 64;
   }
 
   // Calls f(row of out, running sum of the row) for every query and head of the task.
@@ -169,7 +169,7 @@ class BlockBackward {
 
  private:
   static int64_t elements(const AttentionPointers<T>& in, int64_t lanes) {
-    const int64_t dkp = RoundUp(in.d_k, lanes), dvp = RoundUp(in.d_v, lanes);
+    const int64_t dkp = round_up(in.d_k, lanes), dvp = round_up(in.d_v, lanes);
     return BlockScores<T>::elements(in, lanes) + kTile * (2 * dkp + 4 * dvp + kTile) + (2 * in.clip + 1) * (dkp + dvp) +
            in.bias_elements() + 320;
   }

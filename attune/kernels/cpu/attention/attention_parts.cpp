@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/attention/attention_plan.h"
-#include "attune/kernels/gemm/panels.h"
 
 namespace attune {
 namespace {

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/attention/attention_plan.h"
 #include "attune/kernels/cpu/attention/attention_pointers.h"
 #include "attune/kernels/cpu/dropout_inl.h"
@@ -29,10 +30,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A tile is kTile queries by kTile keys, so that scores, keys and values stay in the first-level cache. A tile of keys
 // is also one column group of the dropout mask.
 constexpr int64_t kTile = kAttentionTile;
-
-inline int64_t RoundUp(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
 
 // One sequence and some of the query heads that share a key head, with everything that a tile needs to find its data.
 template <class T>
@@ -73,7 +70,7 @@ class Scratch {
   explicit Scratch(int64_t elements) : buffer_(allocate_buffer(static_cast<size_t>(elements + 256) * sizeof(T))) {}
   T* take(int64_t elements) {
     T* data = static_cast<T*>(buffer_->data()) + used_;
-    used_ += RoundUp(elements, 64 / static_cast<int64_t>(sizeof(T)));
+    used_ += round_up(elements, 64 / static_cast<int64_t>(sizeof(T)));
     return data;
   }
 

@@ -76,7 +76,7 @@ class TileForward {
       : arguments_(arguments),
         lanes_(lanes),
         bfloat16_(arguments.in.bfloat16_tiles && lanes % 16 == 0),
-        dvp_(RoundUp(arguments.in.d_v, lanes)),
+        dvp_(round_up(arguments.in.d_v, lanes)),
         scratch_(kTile * (arguments.in.d_k + dvp_ + kTile) +
                  kTilesOfPart * (kTile * (arguments.in.d_k + dvp_ + 2) + 64)) {
     const AttentionPointers<T>& in = arguments.in;
@@ -98,10 +98,10 @@ class TileForward {
     const int64_t key_end = tiles.back().key_end;  // the tile of the last queries, which see the most
     for (int64_t k0 = 0; k0 < key_end; k0 += kTile) {
       const int64_t loaded = std::min(kTile, key_end - k0);
-      LoadKeys(task, {k0, loaded, RoundUp(loaded, lanes_)});
+      LoadKeys(task, {k0, loaded, round_up(loaded, lanes_)});
       for (const HeadTile& tile : tiles) {
         const int64_t count = std::min(kTile, tile.key_end - k0);
-        if (count > 0) Add(task, tile, {k0, count, RoundUp(count, lanes_)}, RoundUp(loaded, lanes_));
+        if (count > 0) Add(task, tile, {k0, count, round_up(count, lanes_)}, round_up(loaded, lanes_));
       }
     }
     for (const HeadTile& tile : tiles) Finish(task, tile);
@@ -207,8 +207,8 @@ class TileBackward {
       : arguments_(arguments),
         lanes_(lanes),
         bfloat16_(arguments.in.bfloat16_tiles && lanes % 16 == 0),
-        dkp_(RoundUp(arguments.in.d_k, lanes)),
-        dvp_(RoundUp(arguments.in.d_v, lanes)),
+        dkp_(round_up(arguments.in.d_k, lanes)),
+        dvp_(round_up(arguments.in.d_v, lanes)),
         scratch_(kTile * (5 * dkp_ + 3 * dvp_ + 2 * kTile) + 1024) {
     q_ = scratch_.take(kTile * dkp_);
     keys_ = scratch_.take(kTile * dkp_);
@@ -231,7 +231,7 @@ class TileBackward {
     for (int64_t k0 = part.keys.begin * kTile; k0 < key_end; k0 += kTile) {
       if (!part.wants_dk_dv && task.causal_limit(query_end - 1) <= k0) return;
       const int64_t count = std::min(kTile, key_end - k0);
-      const KeyTile keys{k0, count, RoundUp(count, lanes_)};
+      const KeyTile keys{k0, count, round_up(count, lanes_)};
       LoadKeys(task, keys);
       for (int64_t head = task.first_head; head < task.last_head; ++head) {
         for (int64_t q0 = query_begin; q0 < query_end; q0 += kTile) {

@@ -160,7 +160,7 @@ class Worker {
       }
       if (call_.weights == nullptr) continue;
       T* kept = call_.weights_of(unit.row + row_[i], head_[i]);
-      const T factor = unit.parts > 1 ? T{1} : T{1} / total_[i];
+      const T factor = unit.parts > 1 ? T{1} : T{1} / divisor_of(total_[i]);
       for (int64_t j = 0; j < slots_; ++j)
         kept[positions_.position(first_ + j)] = weights_[i * kCachedAttentionSlots + j] * factor;
     }
@@ -180,6 +180,7 @@ class Worker {
       for (int64_t i = 0; i < c.d_v; ++i) out[i] += factor * from[i];
       total += factor * c.partial_total[at(part)];
     }
+    total = divisor_of(total);
     for (int64_t i = 0; i < c.d_v; ++i) out[i] /= total;
     if (c.weights == nullptr) return;
     const int64_t seen = positions_.of_row(unit.row);

@@ -139,7 +139,7 @@ void Piece(const CachedAttentionPiece<T>& p) {
     if (p.relative_values != nullptr) AddRelativeValues(p, query);
     if (!p.normalize) continue;
     T* out = p.out[query];
-    const auto factor = hn::Set(d, T{1} / p.total[query]);
+    const auto factor = hn::Set(d, T{1} / divisor_of(p.total[query]));
     ForEachVector(d, static_cast<size_t>(p.d_v), [&](size_t c, auto part) HWY_ATTR {
       part.Store(d, hn::Mul(part.Load(d, out + c), factor), out + c);
     });

@@ -42,6 +42,13 @@ struct CachedAttentionPiece {
   T* total;
 };
 
+/// Returns what the weights of a query are divided by: their sum, or 1 if all scores are -infinity. Such a query gets
+/// zeros, as from attention_forward(), not 0 / 0.
+template <class T>
+inline T divisor_of(T total) {
+  return total == 0 ? T{1} : total;
+}
+
 void cached_attention_piece(const CachedAttentionPiece<float>& piece);
 void cached_attention_piece(const CachedAttentionPiece<double>& piece);
 

@@ -158,8 +158,8 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t terms) {
   const int64_t threads = thread_count();
   Blocks blocks{.terms = kBlockTerms, .rows = kSide, .columns = kSide};
   if (terms <= kMostAtOnce) {
-    blocks.terms = divide_up(terms, kTileTerms) * kTileTerms;
-    blocks.rows = std::max(kSide, divide_up(divide_up(m, 2 * threads), kStrip) * kStrip);
+    blocks.terms = round_up(terms, kTileTerms);
+    blocks.rows = std::max(kSide, round_up(divide_up(m, 2 * threads), kStrip));
   }
   const auto pieces = [&] { return divide_up(m, blocks.rows) * divide_up(n, blocks.columns); };
   while (pieces() < threads && std::max(blocks.rows, blocks.columns) > 2 * kStrip)

@@ -178,7 +178,9 @@ void bfloat16_vectors(const PairRows& x, const PanelBlock& block, const RoundedR
   bfloat16_vectors(x, block);
 }
 
-void pair_rows(const bfloat16*, const bfloat16*, int64_t, bfloat16*, int64_t, int64_t) {}
+void pair_rows(const bfloat16*, const bfloat16*, int64_t, bfloat16*, int64_t, int64_t) {
+  throw std::logic_error("rows for a product of AVX512-BF16 on a processor without it");
+}
 
 }  // namespace attune::cpu
 

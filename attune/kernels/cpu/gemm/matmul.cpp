@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <numbers>
+#include <vector>
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
+#include "attune/kernels/cpu/activation_rows.h"
 #include "attune/kernels/cpu/bfloat16.h"
 #include "attune/kernels/cpu/gemm/amx_matmul.h"
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
@@ -28,38 +28,17 @@ void count(const MatmulShape& shape) {
   flops_done.fetch_add(2 * shape.m * shape.n * shape.k, std::memory_order_relaxed);
 }
 
-// One number at a time, for float64 and for products without terms.
-template <class T>
-T activate(Activation activation, T x) {
-  switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return x < 0 ? 0 : x;
-    case Activation::gelu:
-      return x / 2 * (1 + std::erf(x / std::numbers::sqrt2_v<T>));
-    case Activation::gelu_tanh: {
-      const T u = std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T> * x * (1 + T(0.044715) * x * x);
-      return x / (1 + std::exp(-2 * u));  // (1 + tanh(u)) / 2 = 1 / (1 + e^-2u)
-    }
-    case Activation::gelu_sigmoid:
-      return x / (1 + std::exp(T(-1.702) * x));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::tanh:
-      return std::tanh(x);
-  }
-  return x;
-}
-
 // A product of no terms is zero (or the bias); a library need not know that.
 template <class T, class C>
 bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
   if (shape.m == 0 || shape.n == 0) return true;
   if (shape.k > 0) return false;
+  std::vector<T> row(static_cast<size_t>(shape.n));
+  if (bias != nullptr) std::copy_n(bias, shape.n, row.data());
+  cpu::activate(shape.activation, row.data(), row.data(), shape.n);
   for (int64_t i = 0; i < shape.m; ++i) {
     for (int64_t j = 0; j < shape.n; ++j) {
-      const T value = activate(shape.activation, bias ? bias[j] : T{0});
+      const T value = row[static_cast<size_t>(j)];
       C& out = c[i * shape.n + j];
       out = static_cast<C>(shape.accumulate ? out + value : value);
     }
@@ -136,14 +115,17 @@ void multiply(const double* a, const double* b, const double* bias, double* c, c
   const int64_t b_row = shape.transpose_b ? 1 : shape.n;
   const int64_t b_column = shape.transpose_b ? shape.k : 1;
   parallel_for(shape.m, 16, [&](int64_t begin, int64_t end) {
+    std::vector<double> sums(static_cast<size_t>(shape.n));
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < shape.n; ++j) {
         double sum = bias ? bias[j] : 0.0;
         for (int64_t p = 0; p < shape.k; ++p) sum += a[i * a_row + p * a_column] * b[p * b_row + j * b_column];
-        sum = activate(shape.activation, sum);
-        double& out = c[i * shape.n + j];
-        out = shape.accumulate ? out + sum : sum;
+        sums[static_cast<size_t>(j)] = sum;
       }
+      cpu::activate(shape.activation, sums.data(), sums.data(), shape.n);
+      double* const out = c + i * shape.n;
+      for (int64_t j = 0; j < shape.n; ++j)
+        out[j] = shape.accumulate ? out[j] + sums[static_cast<size_t>(j)] : sums[static_cast<size_t>(j)];
     }
   });
 }

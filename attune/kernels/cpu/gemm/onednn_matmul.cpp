@@ -16,6 +16,7 @@
 #include "attune/base/address_space.h"
 #include "attune/base/out_of_memory.h"
 #include "attune/base/parallel.h"
+#include "attune/base/rounding.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune::cpu {
@@ -150,10 +151,6 @@ Product make_product(const ProductForm& form, int64_t rows, const dnnl::memory::
   return {description, dnnl::matmul(description)};
 }
 
-int64_t round_up(int64_t x, int64_t to) {
-  return (x + to - 1) / to * to;
-}
-
 // The number of rows of c that one call of the library computes: a fourth or an eighth of them, so that threads of
 // different speed end together. A function of the shape alone, so that results do not depend on the number of threads.
 // Measured: fewer than 64 rows at a time, or more pieces of few rows, read b too often.
@@ -164,8 +161,8 @@ int64_t rows_of_piece(const MatmulShape& shape) {
   const auto least = std::max(kLeastRows, static_cast<int64_t>(kLeastFlops / flops_of_row) + 1);
   const int64_t rows = std::max(std::min(shape.m / (shape.m < kManyRows ? 4 : 8), kMostRows), least);
   if (rows >= shape.m) return shape.m;
-  const int64_t pieces = (shape.m + rows - 1) / rows;
-  return std::min(round_up((shape.m + pieces - 1) / pieces, kBlock), shape.m);
+  const int64_t pieces = divide_up(shape.m, rows);
+  return std::min(round_up(divide_up(shape.m, pieces), kBlock), shape.m);
 }
 
 // Measured: to copy b into the library's own order pays for this many rows, but not beside a transposed a.
@@ -200,7 +197,7 @@ ProductPlan make_plan(const ProductForm& form) {
   if (const int64_t rest = shape.m % plan.rows; rest > 0) plan.last_piece = make_product(form, rest, plan.b);
   if (plan.b == form.stored_b()) return plan;
   constexpr int64_t kColumnBlock = 192;  // a multiple of all of the library's blocks: 16, 32, 48 and 64
-  plan.columns = round_up((shape.n + 7) / 8, kColumnBlock);
+  plan.columns = round_up(divide_up(shape.n, 8), kColumnBlock);
   const int64_t last = (shape.n - 1) / plan.columns * plan.columns;
   if (last > 0) plan.copy = make_copy(form, plan.b, 0, plan.columns);
   plan.last_copy = make_copy(form, plan.b, last, shape.n - last);

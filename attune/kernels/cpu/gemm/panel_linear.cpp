@@ -48,7 +48,7 @@ class Input {
       x_ = floats;
       return;
     }
-    const int64_t stride = divide_up(in_, 32) * 32;
+    const int64_t stride = round_up(in_, 32);
     buffer_ = allocate_buffer(static_cast<size_t>((rows + kRoom) * stride) * sizeof(bfloat16));
     auto* const numbers = static_cast<bfloat16*>(buffer_->data());
     for (int64_t r = 0; r < rows; ++r) {
@@ -59,8 +59,7 @@ class Input {
   }
 
   void quantise(int64_t rows) {
-    const int64_t stride = divide_up(in_, 64) * 64,
-                  scales = format_ == WeightFormat::int8 ? 1 : divide_up(in_, kGroupInputs);
+    const int64_t stride = round_up(in_, 64), scales = format_ == WeightFormat::int8 ? 1 : divide_up(in_, kGroupInputs);
     const int64_t for_each_row = stride + 2 * scales * static_cast<int64_t>(sizeof(float));
     buffer_ = allocate_buffer(static_cast<size_t>(rows * for_each_row + kRoom * stride));
     auto* const numbers = static_cast<uint8_t*>(buffer_->data());
@@ -154,11 +153,9 @@ Cut cut_of(const Product& p, int64_t panels) {
       std::clamp<int64_t>(p.rows * panels * kPanelOutputs * p.in / worth_a_thread(p), 1, int64_t{4} * threads);
   const int64_t by_rows = divide_up(p.rows, cut.rows);
   constexpr int64_t kTilePanels = 8, kTileRows = 32;
-  cut.panels =
-      std::max<int64_t>(kTilePanels, divide_up(divide_up(panels * by_rows, pieces), kTilePanels) * kTilePanels);
+  cut.panels = std::max<int64_t>(kTilePanels, round_up(divide_up(panels * by_rows, pieces), kTilePanels));
   const int64_t by_panels = divide_up(panels, cut.panels);
-  if (by_panels * by_rows < threads)
-    cut.rows = divide_up(divide_up(p.rows, divide_up(pieces, by_panels)), kTileRows) * kTileRows;
+  if (by_panels * by_rows < threads) cut.rows = round_up(divide_up(p.rows, divide_up(pieces, by_panels)), kTileRows);
   return cut;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
+#include "attune/kernels/cpu/gemm/panel_store_inl.h"
 
 #define ATTUNE_AMX __attribute__((target("avx512f,amx-tile,amx-int8")))
 
@@ -22,15 +23,12 @@ bool has_tiles() {
 }
 
 ATTUNE_AMX void finish(const int32_t* sums, const QuantisedRows& x, const PanelBlock& b, int64_t row, int64_t panel) {
-  const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);
-  const auto mask = static_cast<__mmask16>((1u << count) - 1);
-  const __m512 bias = b.bias != nullptr ? _mm512_maskz_loadu_ps(mask, b.bias + output) : _mm512_setzero_ps();
   const __m512 of_panel = _mm512_loadu_ps(b.weight.scales_of(panel));
   const int64_t rows = std::min(kTileRows, b.rows - row);
   for (int64_t r = 0; r < rows; ++r) {
     const __m512 scale = _mm512_mul_ps(of_panel, _mm512_set1_ps(x.scales[row + r]));
     const __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kPanelOutputs)), scale);
-    _mm512_mask_storeu_ps(b.y + (row + r) * b.width + output, mask, _mm512_add_ps(value, bias));
+    store_panel_row(b, row + r, panel, value);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "attune/kernels/cpu/gemm/amx_tiles.h"
 #include "attune/kernels/cpu/gemm/bfloat16_tiles.h"
 #include "attune/kernels/cpu/gemm/bfloat16_vectors.h"
+#include "attune/kernels/cpu/gemm/panel_store_inl.h"
 #include "attune/kernels/cpu/vector_width.h"
 
 #define ATTUNE_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
@@ -19,13 +20,6 @@ namespace {
 
 constexpr int64_t kTileInputs = 32;
 
-ATTUNE_AVX512_BF16 inline void store(const PanelBlock& b, int64_t row, int64_t panel, __m512 value) {
-  const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);
-  const auto mask = static_cast<__mmask16>((1u << count) - 1);
-  const __m512 bias = b.bias != nullptr ? _mm512_maskz_loadu_ps(mask, b.bias + output) : _mm512_setzero_ps();
-  _mm512_mask_storeu_ps(b.y + row * b.width + output, mask, _mm512_add_ps(value, bias));
-}
-
 struct Place {
   const Bfloat16Rows& x;
   const PanelBlock& block;
@@ -34,7 +28,7 @@ struct Place {
 
 ATTUNE_AVX512_BF16 void finish(const float* sums, const PanelBlock& b, int64_t row, int64_t panel) {
   const int64_t rows = std::min(kTileRows, b.rows - row);
-  for (int64_t r = 0; r < rows; ++r) store(b, row + r, panel, _mm512_load_ps(sums + r * kPanelOutputs));
+  for (int64_t r = 0; r < rows; ++r) store_panel_row(b, row + r, panel, _mm512_load_ps(sums + r * kPanelOutputs));
 }
 
 // Tiles 0 to 3 hold the sums of 32 rows by two panels, 4 and 5 the rows, 6 and 7 the panels.
@@ -115,13 +109,17 @@ void bfloat16_block(const Bfloat16Rows& x, const PanelBlock& block) {
 
 #elif !defined(__aarch64__) || !defined(__linux__)  // for these, panel_linear_bfloat16_arm.cpp
 
+#include <stdexcept>
+
 namespace attune::cpu {
 
 bool has_bfloat16_block() {
   return false;
 }
 
-void bfloat16_block(const Bfloat16Rows&, const PanelBlock&) {}
+void bfloat16_block(const Bfloat16Rows&, const PanelBlock&) {
+  throw std::logic_error("a product of bfloat16 on a processor without it");
+}
 
 }  // namespace attune::cpu
 

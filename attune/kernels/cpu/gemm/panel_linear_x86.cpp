@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "attune/kernels/cpu/gemm/panel_linear_amx.h"
+#include "attune/kernels/cpu/gemm/panel_store_inl.h"
 
 #define ATTUNE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
@@ -38,13 +39,6 @@ ATTUNE_AVX512 inline __m512i broadcast(const uint8_t* four) {
   int32_t value;
   __builtin_memcpy(&value, four, sizeof value);
   return _mm512_set1_epi32(value);
-}
-
-ATTUNE_AVX512 inline void store(const PanelBlock& b, int64_t row, int64_t panel, __m512 value) {
-  const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);
-  const auto mask = static_cast<__mmask16>((1u << count) - 1);
-  const __m512 bias = b.bias != nullptr ? _mm512_maskz_loadu_ps(mask, b.bias + output) : _mm512_setzero_ps();
-  _mm512_mask_storeu_ps(b.y + row * b.width + output, mask, _mm512_add_ps(value, bias));
 }
 
 template <size_t kRows, size_t kPanels>
@@ -85,7 +79,8 @@ ATTUNE_AVX512 void int8_tile(const Place& t) {
     const __m512 of_panel = _mm512_loadu_ps(t.block.weight.scales_of(panel));
     for (size_t r = 0; r < kRows; ++r) {
       const __m512 scale = _mm512_mul_ps(of_panel, _mm512_set1_ps(t.scales()[r]));
-      store(t.block, t.row + static_cast<int64_t>(r), panel, _mm512_mul_ps(_mm512_cvtepi32_ps(done[r][p]), scale));
+      store_panel_row(t.block, t.row + static_cast<int64_t>(r), panel,
+                      _mm512_mul_ps(_mm512_cvtepi32_ps(done[r][p]), scale));
     }
   }
 }
@@ -141,7 +136,7 @@ ATTUNE_AVX512 void int4_tile(const Place& t) {
   for (size_t p = 0; p < kPanels; ++p)
 #pragma GCC unroll 8
     for (size_t r = 0; r < kRows; ++r)
-      store(t.block, t.row + static_cast<int64_t>(r), t.panel + static_cast<int64_t>(p), values[r][p]);
+      store_panel_row(t.block, t.row + static_cast<int64_t>(r), t.panel + static_cast<int64_t>(p), values[r][p]);
 }
 
 template <WeightFormat kFormat, size_t kRows, size_t kPanels>

@@ -95,35 +95,41 @@ void lay_out_rows(const float* from, int64_t width, int64_t count, int64_t input
   }
 }
 void lay_out_rows(const bfloat16* from, int64_t width, int64_t count, int64_t inputs, std::byte* to) {
-  const int64_t step = divide_up(inputs, 2) * 2 * kPanelOutputs;
+  const int64_t step = round_up(inputs, 2) * kPanelOutputs;
   auto* at = reinterpret_cast<bfloat16*>(to);
   for (int64_t i = 0; i < inputs; i += 2, from += 2 * width, at += 2 * kPanelOutputs)
     pair_rows(from, i + 1 < inputs ? from + width : nullptr, count, at, step, kRowsAhead * width);
 }
 
-// Inputs [k, k + inputs) of some rows of a as multiply() reads them: where they are, or a copy in `to`. Inputs that are
-// far apart would each need a page of their own. Without wide vectors a tile reads a part of a cache line of each
-// input; a copy was faster for every m that was measured.
-FloatRows rows_of(const float* a, const MatmulShape& shape, int64_t row, int64_t rows, int64_t k, int64_t inputs,
-                  float* to) {
-  if (!shape.transpose_a) return {a + row * shape.k + k, shape.k};
-  if (has_wide_vectors() && shape.m <= kNearInputs) return {a + k * shape.m + row, 1, shape.m};
-  for (int64_t i = 0; i < inputs; ++i) std::copy_n(a + (k + i) * shape.m + row, rows, to + i * kRows);
+// Inputs [k, k + inputs) of rows [row, row + rows) of a.
+struct RowBlock {
+  int64_t row, rows, k, inputs;
+};
+
+// Returns the block as multiply() reads it: where it is, or a copy in `to`. Inputs that are far apart would each need a
+// page of their own. Without wide vectors a tile reads a part of a cache line of each input; a copy was faster for
+// every m that was measured.
+FloatRows rows_of(const float* a, const MatmulShape& shape, const RowBlock& block, float* to) {
+  if (!shape.transpose_a) return {a + block.row * shape.k + block.k, shape.k};
+  const float* from = a + block.k * shape.m + block.row;
+  if (has_wide_vectors() && shape.m <= kNearInputs) return {from, 1, shape.m};
+  for (int64_t i = 0; i < block.inputs; ++i) std::copy_n(from + i * shape.m, block.rows, to + i * kRows);
   return {to, 1, kRows};
 }
-PairRows rows_of(const bfloat16* a, const MatmulShape& shape, int64_t row, int64_t rows, int64_t k, int64_t inputs,
-                 bfloat16* to) {
+PairRows rows_of(const bfloat16* a, const MatmulShape& shape, const RowBlock& block, bfloat16* to) {
+  const int64_t inputs = block.inputs;
   if (!shape.transpose_a) {
-    if (inputs % 2 == 0) return {a + row * shape.k + k, shape.k};
-    for (int64_t r = 0; r < rows; ++r) {
-      std::copy_n(a + (row + r) * shape.k + k, inputs, to + r * (inputs + 1));
+    const bfloat16* from = a + block.row * shape.k + block.k;
+    if (inputs % 2 == 0) return {from, shape.k};
+    for (int64_t r = 0; r < block.rows; ++r) {
+      std::copy_n(from + r * shape.k, inputs, to + r * (inputs + 1));
       to[r * (inputs + 1) + inputs] = bfloat16(0);
     }
     return {to, inputs + 1};
   }
-  const bfloat16* from = a + k * shape.m + row;
+  const bfloat16* from = a + block.k * shape.m + block.row;
   for (int64_t i = 0; i < inputs; i += 2, from += 2 * shape.m)
-    pair_rows(from, i + 1 < inputs ? from + shape.m : nullptr, rows, to + i * kRows, 2 * kPanelOutputs,
+    pair_rows(from, i + 1 < inputs ? from + shape.m : nullptr, block.rows, to + i * kRows, 2 * kPanelOutputs,
               kRowsAhead * shape.m);
   return {to, 2, 2 * kRows};
 }
@@ -170,7 +176,7 @@ void lay_out(const In* b, const MatmulShape& shape, const LaidOut<In>& to, bool 
 
 // The rows of a part, if `rows` are divided into parts of nearly the same size; a multiple of kRowsOfTile.
 int64_t part_of_rows(int64_t rows, int64_t parts) {
-  return divide_up(divide_up(rows, parts), kRowsOfTile) * kRowsOfTile;
+  return round_up(divide_up(rows, parts), kRowsOfTile);
 }
 
 // Writes sums to rows of c.
@@ -208,7 +214,7 @@ void multiply(const Product<In, Out>& p, const Piece& piece, const LaidOut<In>& 
     for (int64_t k = b.begin; k < b.end; k += inputs_at_once<In>()) {
       const int64_t inputs = std::min(inputs_at_once<In>(), b.end - k);
       const bool last = k + inputs == shape.k;
-      const auto x = rows_of(p.a, shape, row, rows, k, inputs, static_cast<In*>(copy->data()));
+      const auto x = rows_of(p.a, shape, {row, rows, k, inputs}, static_cast<In*>(copy->data()));
       const PanelBlock block{.rows = rows,
                              .weight = {kFormat<In>, outputs, inputs, b.at(piece.panel, k), nullptr},
                              .bias = last && p.bias != nullptr ? p.bias + first : nullptr,

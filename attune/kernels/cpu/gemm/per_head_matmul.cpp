@@ -10,8 +10,9 @@
 #include <algorithm>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/cpu/attention/head_product.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/cpu/for_type.h"
+#include "attune/kernels/cpu/gemm/head_product.h"
 #include "attune/kernels/cpu/row_products_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -87,7 +88,7 @@ template <class T, class Times>
 void each_head(const Tensor& x, const Tensor& weight, const Tensor& y, Times times) {
   constexpr int64_t kRows = 16, kWorthAThread = int64_t{1} << 18;
   const int64_t rows = x.size(0), heads = x.size(1), in = x.size(2), out = y.size(2);
-  const int64_t blocks = (rows + kRows - 1) / kRows, products = std::max<int64_t>(1, std::min(rows, kRows) * in * out);
+  const int64_t blocks = divide_up(rows, kRows), products = std::max<int64_t>(1, std::min(rows, kRows) * in * out);
   const T* const from = x.data<T>();
   const T* const matrices = weight.data<T>();
   T* const to = y.data<T>();

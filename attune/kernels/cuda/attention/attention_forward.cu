@@ -29,6 +29,7 @@ struct AttentionForward {
   T* log_sum_exp;
 
   struct State {
+    int first_chunk;  // of kTile columns of the values
     T largest[Tiles::kRows];
     T sum[Tiles::kRows];  // of this thread's columns
     cuda::TilePart<Tiles> values[kValueTiles];
@@ -44,12 +45,13 @@ struct AttentionForward {
     const cuda::TileOfSequence tile = tiles[job / in.heads];
     const cuda::AttentionSequence<Tiles> of(in, pass, tile, query_offsets, key_offsets);
     const cuda::TileRange queries(tile.first, of.pairs.queries().end);
-    const int head = static_cast<int>(job % in.heads), first_chunk = static_cast<int>(value_block) * kValueTiles;
+    const int head = static_cast<int>(job % in.heads);
     cuda::SharedTile<Tiles> q(thread), k(thread), v(thread);
     cuda::StoredTile<Tiles> weights(thread);
 
     State state;
-    begin(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
+    state.first_chunk = static_cast<int>(value_block) * kValueTiles;
+    begin(thread, Block{of, head, queries, {0, 0}}, state);
     const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
     const auto start = [&](int b) {
       if (b < seen.end) Block{of, head, queries, {b, seen.end}}.start_keys(thread, k, v);
@@ -62,13 +64,13 @@ struct AttentionForward {
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
       weigh(thread, block, scores, state);
-      add_values(thread, block, first_chunk, scores, weights, v, state);
+      add_values(thread, block, scores, weights, v, state);
     }
-    end(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
+    end(thread, Block{of, head, queries, {0, 0}}, state);
   }
 
  private:
-  ATTUNE_DEVICE void begin(const cuda::Thread& thread, const Block& block, int first_chunk, State& state) const {
+  ATTUNE_DEVICE void begin(const cuda::Thread& thread, const Block& block, State& state) const {
     const bool first_of_row = cuda::first_of_row<Tiles>(thread);
     ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
@@ -79,7 +81,7 @@ struct AttentionForward {
       if (before == cuda::infinity<T>()) continue;  // no key yet
       state.largest[i] = before;
       state.sum[i] = first_of_row ? T{1} : T{0};
-      visit_out(thread, block, first_chunk, i,
+      visit_out(thread, block, state.first_chunk, i,
                 [&](int n, int j, Source& value) { state.values[n].value[i][j] = static_cast<T>(value); });
     }
   }
@@ -114,12 +116,11 @@ struct AttentionForward {
   }
 
   // `room` receives the weights if they are needed in shared memory.
-  ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Block& block, int first_chunk,
-                                const cuda::TilePart<Tiles>& weights, cuda::StoredTile<Tiles>& room,
-                                cuda::SharedTile<Tiles>& v, State& state) const {
+  ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Block& block, const cuda::TilePart<Tiles>& weights,
+                                cuda::StoredTile<Tiles>& room, cuda::SharedTile<Tiles>& v, State& state) const {
     ATTUNE_UNROLL
     for (int n = 0; n < kValueTiles; ++n) {
-      const int chunk = first_chunk + n;
+      const int chunk = state.first_chunk + n;
       if (chunk * cuda::kTile >= in.v.d) continue;
       block.load_v(thread, chunk, v);
       multiply_part(thread, weights, room, v, block.keys.count, state.values[n]);
@@ -129,16 +130,16 @@ struct AttentionForward {
     }
   }
 
-  ATTUNE_DEVICE void end(cuda::Thread& thread, const Block& block, int first_chunk, const State& state) const {
+  ATTUNE_DEVICE void end(cuda::Thread& thread, const Block& block, const State& state) const {
     ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       const T sum = cuda::reduce_row<Tiles>(thread, state.sum[i], cuda::Sum{});
       if (!block.has_query(thread, i)) continue;
       const T factor = sum == 0 ? T{0} : 1 / sum;
-      visit_out(thread, block, first_chunk, i, [&](int n, int j, Source& value) {
+      visit_out(thread, block, state.first_chunk, i, [&](int n, int j, Source& value) {
         value = static_cast<Source>(state.values[n].value[i][j] * factor);
       });
-      if (first_chunk > 0 || !cuda::first_of_row<Tiles>(thread)) continue;
+      if (state.first_chunk > 0 || !cuda::first_of_row<Tiles>(thread)) continue;
       const T reference = state.largest[i] == -cuda::infinity<T>() ? T{0} : state.largest[i];
       log_sum_exp[block.of.out_row(block.query(thread, i), block.head)] =
           sum == 0 ? cuda::infinity<T>() : reference + std::log(sum);

@@ -70,7 +70,7 @@ ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const Attentio
       const auto score = block.score(thread, weight, i, j);
       weight = Tiles::exp_of_difference(score.value, log_sum_exp[i]);
       const T factor = kept.active() ? kept[j] : T{1};
-      gradient = weight * (gradient * factor - products[i]) * score.slope;
+      gradient = weight * (gradient * factor - products[i]) * score.derivative;
       weight *= factor;
     }
   }

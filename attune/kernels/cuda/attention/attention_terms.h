@@ -28,7 +28,7 @@ struct AttentionTerms {
   }
 
   struct Score {
-    T value, slope;  // slope: of the soft cap
+    T value, derivative;  // of the value by product * scale
   };
   /// From q . k and the distance of the key from the query.
   ATTUNE_DEVICE Score score(T product, int head, int distance) const {

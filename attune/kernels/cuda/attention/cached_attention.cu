@@ -60,12 +60,13 @@ struct CombinePieces {
       sum += in.sums[place(row, p, head)] * factor;
     }
     sum = thread.reduce(sum, cuda::Sum{});
-    thread.barrier();  // now all factors are there
+    if (sum == 0) sum = 1;  // no key, or scores of -infinity alone: zeros
+    thread.barrier();       // now all factors are there
     for (int c = thread.index(); c < in.d_v; c += thread.count()) {
       T value = 0;
       for (int p = 0; p < row.pieces; ++p)
         value += in.partial[place(row, p, head) * in.d_v + c] * in.largest[place(row, p, head)];
-      in.out[thread.block() * in.d_v + c] = row.pieces == 0 ? T{0} : value / sum;
+      in.out[thread.block() * in.d_v + c] = value / sum;
     }
     if (in.weights == nullptr) return;
     const cuda::VisibleKeys visible(in.pattern, row.length);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attune/kernels/cuda/attention/attention_view.h"
+#include "attune/kernels/cuda/block_sum.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 
@@ -32,7 +33,7 @@ struct GuidedView {
   double scale, soft_cap;
 
   struct Score {
-    double value, slope;
+    double value, derivative;  // of the value by product * scale
   };
   ATTUNE_DEVICE Score score(const LinkedRow& row, int64_t key_row) const {
     const T* const x = q.at(row.row, head);
@@ -51,7 +52,7 @@ struct GuidedView {
     double difference = std::exp(s.value - log_sum_exp);
     for (int l = 0; l < row.links; ++l)
       if (row.first_key + links[row.first_link + l] == key_row) difference -= 1.0 / row.links;
-    return static_cast<T>(factor * difference * s.slope * scale);
+    return static_cast<T>(factor * difference * s.derivative * scale);
   }
 };
 
@@ -89,9 +90,7 @@ struct SumOfLosses {
   int64_t count;
   double* sum;
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
-    double total = 0;
-    for (int64_t i = thread.index(); i < count; i += thread.count()) total += losses[i];
-    total = thread.reduce(total, cuda::Sum{});
+    const double total = cuda::block_sum(thread, count, [&](int64_t i) { return losses[i]; });
     if (thread.index() == 0) *sum = total;
   }
 };

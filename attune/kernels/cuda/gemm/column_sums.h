@@ -112,6 +112,13 @@ struct StoreSum {
   ATTUNE_DEVICE void operator()(int64_t /*piece*/, int64_t column, const T& sum) const { store(column, sum); }
 };
 
+/// A store of sum_columns(): out[column] = sum.
+template <class T>
+struct StoreColumn {
+  T* out;
+  ATTUNE_DEVICE void operator()(int64_t column, T sum) const { out[column] = sum; }
+};
+
 /// store(c, the sum over the rows r of element(r, c)) for every column c. Element and Store are structs for kernels.
 template <class T, class Element, class Store>
 void sum_columns(Cuda device, const char* name, int64_t rows, int64_t columns, const Element& element,

@@ -68,12 +68,6 @@ struct SlopeAlone {
   ATTUNE_DEVICE void fours(int64_t i) const { slope.value_four(0, i, slope.read_four(0, i)); }
 };
 
-template <class T>
-struct Store {
-  T* out;
-  ATTUNE_DEVICE void operator()(int64_t column, T sum) const { out[column] = sum; }
-};
-
 }  // namespace
 
 void linear_gradient(Cuda device, const LinearGradient& a) {
@@ -83,7 +77,7 @@ void linear_gradient(Cuda device, const LinearGradient& a) {
                                  a.activation,    static_cast<T>(a.scale),   size.columns};
     if (a.d_bias.defined())
       return cuda::sum_columns<T>(device, "linear_gradient", size.rows, size.columns, slope,
-                                  Store<T>{a.d_bias.data<T>()});
+                                  cuda::StoreColumn<T>{a.d_bias.data<T>()});
     cuda::for_each_element(device, "linear_gradient", a.dy.numel(), SlopeAlone<T, Dy, Dz>{slope});
   });
 }

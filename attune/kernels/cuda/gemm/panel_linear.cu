@@ -127,7 +127,7 @@ struct QuantiseRows {
     }
     largest = thread.reduce(largest, cuda::Largest{});
     const bool finite = thread.reduce(infinite, cuda::Largest{}) == 0.0f;
-    const bool usable = finite && largest >= 1.17549435e-38f * 127;
+    const bool usable = finite && largest >= cuda::kLeastNormal * 127;
     for (int64_t k = begin + thread.index(); k < padded; k += thread.count()) {
       const bool there = usable && k < end;
       const float value = there ? cuda::rounded_product(static_cast<float>(x[row * in + k]), 127 / largest) : 0.0f;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attune/kernels/cuda/gemm/panel_reader.h"
+#include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/for_dtype.h"
 
@@ -27,8 +28,6 @@ struct LayOutNumbers {
   }
 };
 
-constexpr float kLeastNormal = 1.17549435e-38f;
-
 ATTUNE_DEVICE float clamped(float value, float least, float most) {
   return value < least ? least : value > most ? most : value;
 }
@@ -48,7 +47,7 @@ struct LayOutInt8 {
       const float magnitude = std::fabs(static_cast<float>(row[k]));
       if (largest < magnitude) largest = magnitude;
     }
-    const float scale = largest / 127, inverse = scale < kLeastNormal ? 0.0f : 127 / largest;
+    const float scale = largest / 127, inverse = scale < cuda::kLeastNormal ? 0.0f : 127 / largest;
     int32_t sum = 0;
     for (int64_t k = 0; k < to.in; ++k) {
       const auto q = static_cast<int32_t>(
@@ -95,7 +94,9 @@ struct LayOutInt4 {
                                                      static_cast<int32_t>(rounded(values[k + 16], inverse) + 8) << 4);
   }
 
-  ATTUNE_DEVICE static float inverse_of(float scale) { return std::fabs(scale) < kLeastNormal ? 0.0f : 1 / scale; }
+  ATTUNE_DEVICE static float inverse_of(float scale) {
+    return std::fabs(scale) < cuda::kLeastNormal ? 0.0f : 1 / scale;
+  }
   ATTUNE_DEVICE static float rounded(float value, float inverse) {
     return clamped(std::nearbyint(cuda::rounded_product(value, inverse)), -8.0f, 7.0f);
   }

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "attune/base/fail.h"

@@ -33,7 +33,7 @@ void check_usable(Cuda device) {
 
 int count_cuda_devices() {
   const int count = cuda::device_count();
-  if (count == 0) fail<DeviceError>("device {}: this machine has 0 GPUs", Device(Cuda{}).text());
+  if (count == 0) cuda::refuse_missing(Cuda{}, count);
   return count;
 }
 
@@ -52,11 +52,16 @@ std::shared_ptr<Buffer> send_to_cuda(Cuda device, std::span<const std::byte> val
 
 void cuda::check_shape(Cuda device, const char* kernel, int64_t blocks, int threads, int most_threads) {
   if (threads > most_threads)
-    fail<DeviceError>("device {}: a block of kernel {} needs {} threads, and has {} at most", Device(device).text(),
-                      kernel, threads, most_threads);
+    fail<DeviceError>("device {}: kernel {} was launched with {} threads in a block, it is compiled for at most {}",
+                      Device(device).text(), kernel, threads, most_threads);
   if (blocks > std::numeric_limits<int32_t>::max())
-    fail<DeviceError>("device {}: kernel {} needs {} blocks, and has {} at most", Device(device).text(), kernel, blocks,
-                      std::numeric_limits<int32_t>::max());
+    fail<DeviceError>("device {}: kernel {} was launched with {} blocks, a GPU takes at most {}", Device(device).text(),
+                      kernel, blocks, std::numeric_limits<int32_t>::max());
+}
+
+void cuda::refuse_missing(Cuda device, int count) {
+  fail<DeviceError>("device {}: this process sees {} GPUs (CUDA_VISIBLE_DEVICES may hide others)",
+                    Device(device).text(), count);
 }
 
 void cuda::refuse_shared(Cuda device, const char* kernel, size_t bytes, size_t most) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "attune/base/environment.h"
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime/emulation.h"
 #include "attune/kernels/cuda/runtime/fibers.h"
@@ -178,7 +179,7 @@ unsigned default_order() {
 
 // How many RaceCheck objects live; one more with the environment variable.
 std::atomic<int>& race_checks() {
-  static std::atomic<int> checks = std::getenv("ATTUNE_CUDA_RACES") != nullptr ? 1 : 0;
+  static std::atomic<int> checks = environment_switch("ATTUNE_CUDA_RACES") ? 1 : 0;
   return checks;
 }
 

@@ -15,13 +15,14 @@ namespace attune::cuda {
 /// Stays loaded when this object is gone.
 class LoadedLibrary {
  public:
-  /// Looks where the system does, and then in the folders. Throws DeviceError.
+  /// Looks where the system does, and then in the folders. Throws DeviceError, which says what failed in each place: a
+  /// library may be there and need another one that is not.
   LoadedLibrary(std::string name, std::initializer_list<const char*> folders) : name_(std::move(name)) {
-    handle_ = dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::string errors = load(name_);
     for (const char* folder : folders)
-      if (handle_ == nullptr) handle_ = dlopen(fmt::format("{}/{}", folder, name_).c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_ == nullptr) errors += "; " + load(fmt::format("{}/{}", folder, name_));
     if (handle_ == nullptr)
-      fail<DeviceError>("{}: cannot be loaded: {}; LD_LIBRARY_PATH can name its folder", name_, dlerror());
+      fail<DeviceError>("{}: cannot be loaded: {}; LD_LIBRARY_PATH can name its folder", name_, errors);
   }
 
   /// Sets `function` to the library's function of this name. Throws DeviceError.
@@ -32,6 +33,12 @@ class LoadedLibrary {
   }
 
  private:
+  // Loads the library. Returns what failed, "" for nothing.
+  std::string load(const std::string& path) {
+    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    return handle_ == nullptr ? dlerror() : "";
+  }
+
   std::string name_;
   void* handle_ = nullptr;
 };

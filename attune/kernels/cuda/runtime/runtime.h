@@ -17,6 +17,8 @@ void check_device(Cuda device);
 
 /// The number of GPUs. Takes no memory of them. Throws DeviceError where there is no driver.
 int device_count();
+/// Throws DeviceError: the process sees only `count` GPUs.
+[[noreturn]] void refuse_missing(Cuda device, int count);
 
 /// An identifier that no other GPU has, on this machine or another.
 std::array<std::byte, 16> identity_of(Cuda device);
@@ -36,7 +38,6 @@ void release(Cuda device, void* memory) noexcept;
 void copy_from_host(Cuda device, const void* from, void* to, size_t bytes);
 void copy_to_host(Cuda device, const void* from, void* to, size_t bytes);
 void copy_on_device(Cuda device, const void* from, void* to, size_t bytes);
-void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes);
 void clear(Cuda device, void* memory, size_t bytes);
 
 /// Memory of the host that the device reads and writes by itself, so that a copy goes on while both do other work.

@@ -170,11 +170,6 @@ void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
   count_work(device);
   if (bytes > 0) std::memmove(to, from, bytes);
 }
-void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes) {
-  count_wait(from_device);
-  count_wait(to_device);
-  copy_on_device(to_device, from, to, bytes);
-}
 void clear(Cuda device, void* memory, size_t bytes) {
   finish_copies();
   const PlainAccess access;

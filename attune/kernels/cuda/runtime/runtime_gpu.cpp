@@ -2,13 +2,16 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <type_traits>
 
+#include "attune/base/environment.h"
 #include "attune/base/execution.h"
 #include "attune/base/fail.h"
 #include "attune/kernels/cuda/runtime/runtime.h"
+#include "attune/tensor/cuda_device.h"
 #include "attune/tensor/device_error.h"
 
 namespace attune::cuda {
@@ -64,31 +67,43 @@ int count_or_fail(Cuda device) {
   }
 }
 
+struct DestroyStream {
+  void operator()(cudaStream_t stream) const noexcept { cudaStreamDestroy(stream); }
+};
+using OwnedStream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream>;
+
+OwnedStream make_stream(Cuda device) {
+  cudaStream_t made = nullptr;
+  check(device, "making a stream", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  return OwnedStream(made);
+}
+
 // Checks that the GPU can be used, and makes its streams. Memory that is given back stays with the process, so that a
 // training step in steady state asks the driver for none.
 void prepare(Cuda device) {
   const int count = count_or_fail(device);
-  if (device.index < 0 || device.index >= count)
-    fail<DeviceError>("device {}: this machine has {} GPUs", name_of(device), count);
+  if (device.index < 0 || device.index >= count) refuse_missing(device, count);
   int major = 0, minor = 0;
-  check(device, "a question", cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index));
-  check(device, "a question", cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index));
+  constexpr const char* kAsking = "asking for its compute capability";
+  check(device, kAsking, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index));
+  check(device, kAsking, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index));
   if (major * 10 + minor < kLeastCapability)
     fail<DeviceError>("device {}: has compute capability {}.{}, Attune needs {}.{} or newer", name_of(device), major,
                       minor, kLeastCapability / 10, kLeastCapability % 10);
   int in_place = 0;
-  check(device, "a question",
+  check(device, "asking how it reads the memory of the host",
         cudaDeviceGetAttribute(&in_place, cudaDevAttrPageableMemoryAccessUsesHostPageTables, device.index));
-  state_of(device).reads_host_in_place = in_place != 0;
-  const int before = use(device);
-  check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).stream, cudaStreamNonBlocking));
-  check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).copies, cudaStreamNonBlocking));
-  check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).fetches, cudaStreamNonBlocking));
+  const CudaScope scope(device);
+  OwnedStream stream = make_stream(device), copies = make_stream(device), fetches = make_stream(device);
   cudaMemPool_t pool = nullptr;
   check(device, "asking for the memory pool", cudaDeviceGetDefaultMemPool(&pool, device.index));
   uint64_t all = UINT64_MAX;
   check(device, "keeping memory", cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
-  use_again(before);
+  DeviceState& state = state_of(device);
+  state.reads_host_in_place = in_place != 0;
+  state.stream = stream.release();
+  state.copies = copies.release();
+  state.fetches = fetches.release();
 }
 
 // Whether anybody uses this GPU in the process. Asks the driver, since every question to CUDA's runtime about a GPU,
@@ -160,7 +175,7 @@ int device_count() {
 
 std::array<std::byte, 16> identity_of(Cuda device) {
   cudaDeviceProp properties{};
-  check(device, "a question", cudaGetDeviceProperties(&properties, device.index));
+  check(device, "asking for its properties", cudaGetDeviceProperties(&properties, device.index));
   std::array<std::byte, 16> identity{};
   static_assert(sizeof(properties.uuid) == identity.size());
   std::memcpy(identity.data(), &properties.uuid, identity.size());
@@ -188,9 +203,8 @@ namespace {
 
 void* allocate_in(cudaStream_t order, Cuda device, size_t bytes) {
   void* memory = nullptr;
-  const int before = use(device);
+  const CudaScope scope(device);
   const cudaError_t error = cudaMallocAsync(&memory, bytes == 0 ? 1 : bytes, order);
-  use_again(before);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // the next call begins without an error
     const DeviceMemory now = memory_of(device);
@@ -249,22 +263,14 @@ void copy_to_host(Cuda device, const void* from, void* to, size_t bytes) {
 void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
   copy(device, from, to, bytes, cudaMemcpyDeviceToDevice);
 }
-void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes) {
-  synchronize(from_device);
-  check(to_device, "a copy between devices",
-        cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, bytes, stream(to_device)));
-  synchronize(to_device);
-}
 void clear(Cuda device, void* memory, size_t bytes) {
   if (bytes > 0) check(device, "clearing memory", cudaMemsetAsync(memory, 0, bytes, stream(device)));
 }
 
 void* allocate_pinned(Cuda device, size_t bytes) {
   void* memory = nullptr;
-  const int before = use(device);
-  const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
-  use_again(before);
-  check(device, "allocating pinned memory of the host", error);
+  const CudaScope scope(device);
+  check(device, "allocating pinned memory of the host", cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
   return memory;
 }
 void release_pinned(void* memory) noexcept {
@@ -275,10 +281,8 @@ void release_pinned(void* memory) noexcept {
 // A thread that waits for the event sleeps: without cudaEventBlockingSync, CUDA may keep a core busy.
 void* make_event(Cuda device) {
   cudaEvent_t event = nullptr;
-  const int before = use(device);
-  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync);
-  use_again(before);
-  check(device, "making an event", error);
+  const CudaScope scope(device);
+  check(device, "making an event", cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync));
   return event;
 }
 void release_event(void* event) noexcept {
@@ -327,10 +331,8 @@ void synchronize(Cuda device) {
 }
 
 DeviceMemory memory_of(Cuda device) {
-  const int before = use(device);
-  const DeviceMemory memory = memory_with_pool(device);
-  use_again(before);
-  return memory;
+  const CudaScope scope(device);
+  return memory_with_pool(device);
 }
 
 void* stream_of(Cuda device) {
@@ -341,7 +343,8 @@ void allow_shared(Cuda device, const char* kernel, const void* function, size_t 
   constexpr size_t kAlways = 48u << 10;  // that every GPU gives without being asked
   if (bytes <= kAlways) return;
   int most = 0;
-  check(device, "a question", cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  check(device, "asking for its shared memory",
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
   if (bytes > static_cast<size_t>(most)) refuse_shared(device, kernel, bytes, static_cast<size_t>(most));
   check(device, kernel,
         cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
@@ -350,7 +353,7 @@ void allow_shared(Cuda device, const char* kernel, const void* function, size_t 
 void check_launch(Cuda device, const char* kernel) {
   last_kernel = kernel;
   check(device, kernel, cudaGetLastError());
-  static const bool waits = std::getenv("ATTUNE_CUDA_WAIT") != nullptr;
+  static const bool waits = environment_switch("ATTUNE_CUDA_WAIT");
   if (waits) check(device, kernel, cudaStreamSynchronize(stream(device)));
 }
 

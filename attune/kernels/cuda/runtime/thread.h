@@ -17,7 +17,6 @@
 //   block(), blocks()     this block in the grid, and how many there are
 //   lane(), warp(), warps()
 //   barrier()             waits for all threads of the block; every thread has to reach the same one
-//   warp_barrier()        the same for the threads of a warp
 //   shared<T>(count)      an array that the block shares, uninitialised; every thread has to make the same calls in the
 //                         same order, and LaunchShape::shared_bytes is the sum of their shared_bytes_of<T>(count)
 //

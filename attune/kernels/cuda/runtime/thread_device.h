@@ -33,7 +33,6 @@ class Thread {
   __device__ __forceinline__ int warps() const { return count() / kWarp; }
 
   __device__ __forceinline__ void barrier() const { __syncthreads(); }
-  __device__ __forceinline__ void warp_barrier() const { __syncwarp(); }
 
   template <class T>
   __device__ __forceinline__ SharedArray<T> shared(int64_t count) {

@@ -47,7 +47,6 @@ class Thread {
   int warps() const { return count() / kWarp; }
 
   void barrier(std::source_location at = std::source_location::current());
-  void warp_barrier(std::source_location at = std::source_location::current());
 
   void copy_ahead(void* to, const void* from, bool exists) const;  // copies at once
   void wait_for_copies(std::source_location at = std::source_location::current()) { barrier(at); }
@@ -90,6 +89,8 @@ class Thread {
  private:
   void* take_shared(size_t bytes);
   void* reduce_memory();
+  // A barrier for the threads of a warp.
+  void warp_barrier(std::source_location at = std::source_location::current());
   // Where this warp exchanges values: kMostReduced bytes for each of its threads.
   std::byte* exchange_memory();
 
