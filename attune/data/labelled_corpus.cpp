@@ -19,9 +19,14 @@ namespace {
 constexpr int64_t kTextsPerTask = 64;
 constexpr size_t kLabelsShown = 8;
 
+/// Where a text is, for messages.
+std::string place_of(const LabelledText& text, size_t index) {
+  return text.file ? fmt::format("{}:{}", *text.file, text.line) : fmt::format("text {}", index + 1);
+}
+
 /// Index of each text's label, -1 for none.
 std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
-                                   const LabelledCorpusOptions& options, size_t before) {
+                                   const LabelledCorpusOptions& options) {
   std::unordered_map<std::string_view, int32_t> known;
   for (const std::string& label : labels)
     if (!known.emplace(label, static_cast<int32_t>(known.size())).second)
@@ -33,7 +38,7 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
     const bool none = text.label.empty() && !options.needs_label;
     if (found == known.end() && !none) {
       const std::span shown = std::span(labels).first(std::min(labels.size(), kLabelsShown));
-      fail<DataError>("text {} has the label \"{}\", expected one of {}{}{}", before + indices.size() + 1,
+      fail<DataError>("{}: the label is \"{}\", expected one of {}{}{}", place_of(text, indices.size()),
                       cut_text(text.label, 100), fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "",
                       options.advice);
     }
@@ -43,14 +48,14 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
 }
 
 /// Each text's number; 0 for none.
-std::vector<float> numbers_of(std::span<const LabelledText> texts, bool needs_label, size_t before) {
+std::vector<float> numbers_of(std::span<const LabelledText> texts, bool needs_label) {
   std::vector<float> numbers;
   numbers.reserve(texts.size());
   for (const LabelledText& text : texts) {
     const std::optional<float> number = parsed_real(text.label);
     const bool none = text.label.empty() && !needs_label;
     if (!number && !none)
-      fail<DataError>("text {} has the label \"{}\", expected a number", before + numbers.size() + 1,
+      fail<DataError>("{}: the label is \"{}\", expected a number", place_of(text, numbers.size()),
                       cut_text(text.label, 100));
     numbers.push_back(number.value_or(0));
   }
@@ -64,9 +69,9 @@ struct Targets {
 };
 
 Targets targets_of(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
-                   const LabelledCorpusOptions& options, size_t before) {
-  if (!options.numbers) return {label_indices(texts, labels, options, before), std::vector<float>(texts.size())};
-  Targets targets{{}, numbers_of(texts, options.needs_label, before)};
+                   const LabelledCorpusOptions& options) {
+  if (!options.numbers) return {label_indices(texts, labels, options), std::vector<float>(texts.size())};
+  Targets targets{{}, numbers_of(texts, options.needs_label)};
   for (const LabelledText& text : texts) targets.labels.push_back(text.label.empty() ? -1 : 0);
   return targets;
 }
@@ -77,10 +82,16 @@ Encoding encode_framed(const LabelledText& text, const Tokenizer& tokenizer, con
   return encode_for_encoder(tokenizer, options.tokenizer_frames_texts, text.text, options.max_tokens);
 }
 
-/// Where the type ids become 1, or -1.
+/// Where the type ids become 1, or -1. Throws ConfigError for other type ids: an example cannot hold them, but the
+/// trained model would get them from the tokenizer, so that training and use would differ.
 int32_t place_of_second(const Encoding& encoding) {
-  const auto second = std::find(encoding.type_ids.begin(), encoding.type_ids.end(), 1);
-  return second == encoding.type_ids.end() ? -1 : static_cast<int32_t>(second - encoding.type_ids.begin());
+  const auto begin = encoding.type_ids.begin(), end = encoding.type_ids.end();
+  const auto second = std::find_if(begin, end, [](int32_t type) { return type != 0; });
+  const auto other = std::find_if(second, end, [](int32_t type) { return type != 1; });
+  if (other != end)
+    fail<ConfigError>("the tokenizer gives token {} of a text the type id {}; training needs zeros, and then ones",
+                      other - begin, *other);
+  return second == end ? -1 : static_cast<int32_t>(second - begin);
 }
 
 }  // namespace
@@ -89,7 +100,7 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts) {
   std::vector<std::string_view> all;
   all.reserve(texts.size());
   for (const LabelledText& text : texts) {
-    if (text.label.empty()) fail<DataError>("text {} has no label", all.size() + 1);
+    if (text.label.empty()) fail<DataError>("{}: has no label", place_of(text, all.size()));
     all.push_back(text.label);
   }
   std::sort(all.begin(), all.end());
@@ -106,16 +117,16 @@ void LabelledCorpusOptions::validate() const {
 
 LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                const Tokenizer& tokenizer, const LabelledCorpusOptions& options) {
-  LabelledCorpus corpus = encode_more_labelled(texts, labels, tokenizer, options, 0);
+  LabelledCorpus corpus = encode_more_labelled(texts, labels, tokenizer, options);
   if (texts.empty()) fail<DataError>("there is no text");
   if (corpus.examples.empty()) fail<DataError>("no text is left ({} without tokens)", corpus.skipped_empty);
   return corpus;
 }
 
 LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
-                                    const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before) {
+                                    const Tokenizer& tokenizer, const LabelledCorpusOptions& options) {
   options.validate();
-  const Targets targets = targets_of(texts, labels, options, static_cast<size_t>(before));
+  const Targets targets = targets_of(texts, labels, options);
   const size_t without_tokens = encode_framed({}, tokenizer, options).ids.size();
   std::vector<Encoding> encoded(texts.size());
   parallel_for(static_cast<int64_t>(texts.size()), kTextsPerTask, [&](int64_t begin, int64_t end) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,9 +28,10 @@ struct LabelledReadOptions {
 };
 
 struct LabelledText {
-  std::string label, text;  // the text may be empty
-  std::string second = {};  // of a pair of texts
-  int64_t line = 0;         // the line of its file where it ends, from 1
+  std::string label, text;                       // the text may be empty
+  std::string second = {};                       // of a pair of texts
+  int64_t line = 0;                              // the line of its file where it ends, from 1
+  std::shared_ptr<const std::string> file = {};  // its name, which the texts of a file share; null: of no file
 };
 
 /// Returns all texts of a file, or of several one after another. Throws DataError that names file and line and says
@@ -74,12 +76,13 @@ struct LabelledCorpus {
 };
 
 /// Encodes in parallel; the order is kept. Throws DataError when a label is not one of `labels` or no finite number,
-/// `labels` has one twice or no text is left; ConfigError on bad options.
+/// `labels` has one twice or no text is left; ConfigError on bad options, and for a tokenizer that gives a text other
+/// type ids than 0 ... 0 1 ... 1.
 LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                const Tokenizer& tokenizer, const LabelledCorpusOptions& options = {});
-/// The same for more texts, after `before` texts that are encoded already. Does not throw when no text is left.
+/// The same for a part of the texts. Does not throw when no text is left.
 LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
-                                    const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before);
+                                    const Tokenizer& tokenizer, const LabelledCorpusOptions& options);
 
 /// Texts one after another, without padding. Text i has the tokens [offsets[i], offsets[i + 1]).
 struct LabelledBatch {

@@ -225,8 +225,10 @@ void read(const std::filesystem::path& file, const LabelledReadOptions& options,
     fail<ConfigError>("{}: pairs of texts need csv or jsonl, where the second text has the field \"{}\"", file.string(),
                       second);
   LineReader lines(file, options.limits);
+  const auto name = std::make_shared<const std::string>(lines.name());
   int64_t reported = 0;
   const TakeText counting = [&](LabelledText&& text) {
+    text.file = name;
     take(std::move(text));
     const int64_t bytes = lines.bytes_read();
     if (options.on_read && bytes > reported) options.on_read(bytes - std::exchange(reported, bytes));

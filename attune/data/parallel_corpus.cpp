@@ -82,7 +82,7 @@ std::optional<std::vector<TokenLink>> links_of(const TextPair& pair, const Paral
 }
 
 // How many tokens the model reads before the text; nothing where the text is not there as a whole.
-std::optional<int32_t> tokens_before(const std::vector<int32_t>& text, const std::vector<int32_t>& read) {
+std::optional<int32_t> place_of_text(const std::vector<int32_t>& text, const std::vector<int32_t>& read) {
   // Clang 14 does not compile std::ranges::search().
   const auto found = std::search(read.begin(), read.end(), text.begin(), text.end());
   if (found == read.end() && !text.empty()) return std::nullopt;
@@ -94,8 +94,8 @@ std::optional<std::vector<TokenLink>> links_in(const ParallelExample& read, cons
                                                const Tokenizer& source, const Tokenizer& target) {
   const ParallelExample texts{source.encode(pair.source), target.encode_target(pair.target)};
   std::optional<std::vector<TokenLink>> links = links_of(pair, texts, source, target);
-  const auto before_source = tokens_before(texts.source, read.source);
-  const auto before_target = tokens_before(texts.target, read.target);
+  const auto before_source = place_of_text(texts.source, read.source);
+  const auto before_target = place_of_text(texts.target, read.target);
   if (!links || !before_source || !before_target) return std::nullopt;
   for (TokenLink& link : *links) link = {link.target + *before_target, link.source + *before_source};
   return links;

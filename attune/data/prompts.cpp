@@ -14,7 +14,7 @@ namespace {
 
 // Parsed and encoded at a time, so that memory holds ids rather than text.
 constexpr size_t kBlockLines = 1 << 12;
-constexpr size_t kBlockBytes = size_t{16} << 20;
+constexpr size_t kPromptBlockBytes = size_t{16} << 20;
 constexpr int64_t kLinesPerTask = 16;
 constexpr const char* kPrompt = "prompt";
 constexpr const char* kAnswer = "answer";
@@ -101,7 +101,7 @@ TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, con
     for_each_line(file, options.limits, [&](Line line) {
       bytes += line.text.size();
       block.push_back(std::move(line));
-      if (block.size() >= kBlockLines || bytes >= kBlockBytes) flush();
+      if (block.size() >= kBlockLines || bytes >= kPromptBlockBytes) flush();
     });
   flush();
   if (documents.documents() == 0)

@@ -6,11 +6,12 @@
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/data/prompts.h"
+#include "attune/text/text_frame.h"
 
 namespace attune {
 namespace {
 
-constexpr size_t kBlockBytes = size_t{16} << 20;  // read and encoded at a time, so that memory holds ids, not text
+constexpr size_t kTextBlockBytes = size_t{16} << 20;  // read and encoded at a time, so that memory holds ids, not text
 constexpr size_t kBlockTexts = 1 << 14;
 constexpr int64_t kTextGrain = 16;
 constexpr size_t kPieceBytes = size_t{1} << 20;         // of a stream that is encoded as it is
@@ -36,7 +37,7 @@ class Encoder {
   void add(std::string text) {
     bytes_ += text.size();
     texts_.push_back(std::move(text));
-    if (bytes_ >= kBlockBytes || texts_.size() >= kBlockTexts) flush();
+    if (bytes_ >= kTextBlockBytes || texts_.size() >= kBlockTexts) flush();
   }
 
   void flush() {
@@ -124,7 +125,7 @@ void read_stream(const std::vector<std::filesystem::path>& files, const Tokenize
                  const TextStreamOptions& options, const TakeIds& take) {
   const bool whole = tokenizer.keeps_line_ends();
   std::vector<int32_t> before;
-  if (options.tokenizer_frames_texts) before = tokens_before(tokenizer);
+  if (options.tokenizer_frames_texts) before = text_frame(tokenizer, true).before;
   const TakeIds take_behind = [&](std::span<const int32_t> ids, bool ends_document) {
     if (!ids.empty() && !before.empty()) take(std::exchange(before, {}), false);
     take(ids, ends_document);

@@ -109,11 +109,13 @@ int try_to_enter(const TcpRun& run, const SocketAddress& address, TimePoint unti
   return error;
 }
 
-// Tries again until rank 0 answers, which may have started later than this one.
+// Tries again until rank 0 answers, which may have started later than this one. The address by which this rank reaches
+// rank 0 is where all others look for it: on the machine of rank 0, whose name may be a loopback address too, as
+// 127.0.1.1 on Debian, they would not find it there.
 Entry enter(const TcpRun& run, TimePoint until) {
   std::string why = "the name service has no answer";
   for (milliseconds pause{50};; pause = std::min(2 * pause, milliseconds(1000))) {
-    for (const SocketAddress& address : addresses_of_host(run.address, run.port)) {
+    for (const SocketAddress& address : loopback_last(addresses_of_host(run.address, run.port))) {
       const TimePoint end = std::min(until, deadline_after(run.greeting_seconds, "the time for a greeting"));
       Entry entry;
       const int error = try_to_enter(run, address, end, entry);

@@ -143,6 +143,13 @@ std::vector<SocketAddress> addresses_of_host(const std::string& host, uint16_t p
   return addresses;
 }
 
+std::vector<SocketAddress> loopback_last(std::vector<SocketAddress> addresses) {
+  // Clang 14 does not compile std::ranges::stable_partition().
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [](const SocketAddress& address) { return !address.is_loopback(); });
+  return addresses;
+}
+
 SocketAddress local_address(const Descriptor& socket) {
   return address_by(::getsockname, socket);
 }

@@ -42,6 +42,9 @@ class SocketAddress {
 /// answer at the moment. Throws ConfigError naming a host that does not exist.
 std::vector<SocketAddress> addresses_of_host(const std::string& host, uint16_t port);
 
+/// The same addresses, those that only this machine reaches at the end.
+std::vector<SocketAddress> loopback_last(std::vector<SocketAddress> addresses);
+
 SocketAddress local_address(const Descriptor& socket);
 SocketAddress remote_address(const Descriptor& socket);
 

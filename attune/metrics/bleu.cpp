@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "attune/base/replace_all.h"
 #include "attune/metrics/ngrams.h"
 #include "attune/metrics/number_words.h"
 #include "attune/text/unicode.h"
@@ -13,15 +14,6 @@ namespace attune {
 namespace {
 
 constexpr std::size_t max_order = 4;
-
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  std::string result;
-  for (std::size_t found; (found = text.find(from)) != text.npos; text.remove_prefix(found + from.size())) {
-    result += text.substr(0, found);
-    result += to;
-  }
-  return result += text;
-}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -133,13 +125,14 @@ BleuScore bleu_of(const BleuCounts& counts) {
 }
 
 std::string tokenize_13a(std::string_view line) {
-  std::string text = replace_all(line, "<skipped>", "");
-  text = replace_all(text, "-\n", "");
-  text = replace_all(text, "\n", " ");
-  text = replace_all(text, "&quot;", "\"");
-  text = replace_all(text, "&amp;", "&");
-  text = replace_all(text, "&lt;", "<");
-  text = replace_all(text, "&gt;", ">");
+  std::string text(line);
+  replace_all(text, "<skipped>", "");
+  replace_all(text, "-\n", "");
+  replace_all(text, "\n", " ");
+  replace_all(text, "&quot;", "\"");
+  replace_all(text, "&amp;", "&");
+  replace_all(text, "&lt;", "<");
+  replace_all(text, "&gt;", ">");
 
   text = separate_symbols(" " + text + " ");
   // A full stop or comma unless it stands between digits, and a hyphen behind a digit.

@@ -98,6 +98,22 @@ void check_layer_sharing(const TransformerConfig& c) {
                       c.layer_groups, c.layer_block, c.layers);
 }
 
+// What config.json has no field for in a model of two stacks, or of a decoder alone.
+void check_fields(const TransformerConfig& c) {
+  const auto refuse_unless = [&](bool is_default, const char* field, const auto& value) {
+    if (!is_default)
+      fail<ConfigError>("{} = {}: architecture = \"{}\" has no such field", field, value, enum_name(c.architecture));
+  };
+  const bool two_stacks = c.architecture == Architecture::encoder_decoder;
+  if (two_stacks || c.architecture == Architecture::decoder_lm)
+    refuse_unless(c.token_types == 0, "token_types", c.token_types);
+  if (!two_stacks) return;
+  refuse_unless(c.embedding_dim == 0, "embedding_dim", c.embedding_dim);
+  refuse_unless(c.first_norm, "first_norm", c.first_norm);
+  refuse_unless(!c.parallel_residual, "parallel_residual", c.parallel_residual);
+  refuse_unless(c.layer_attention.empty(), "layer_attention: the number of its entries", c.layer_attention.size());
+}
+
 void check_sharing(const TransformerConfig& c) {
   if (c.share_embeddings && c.source_vocab != c.target_vocab)
     fail<ConfigError>("share_embeddings = true needs one vocabulary, but source_vocab = {} and target_vocab = {}",
@@ -145,6 +161,7 @@ TransformerConfig TransformerConfig::of_decoder() const {
 void TransformerConfig::validate() const {
   constexpr int64_t kMostVocab = int64_t{1} << 24;
   check_sizes(*this);
+  check_fields(*this);
   check_layer_sharing(*this);
   if (architecture == Architecture::encoder_decoder) {
     check_range("source_vocab", source_vocab, 1, kMostVocab);

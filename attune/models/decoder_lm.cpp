@@ -14,7 +14,7 @@ Tensor DecoderLm::decode(const PackedTokens& tokens) const {
 }
 
 DecoderOutput DecoderLm::decode_with_weights(const PackedTokens& tokens) const {
-  const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences, .causal = true};
+  const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences, .causal = true, .with_weights = true};
   return parts_.decoder->forward((*parts_.embedding)(tokens.ids, tokens.sequences), {}, mask, {});
 }
 

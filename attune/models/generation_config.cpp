@@ -52,6 +52,11 @@ void GenerationConfig::limit_length(int64_t most) {
   min_length = std::clamp<int64_t>(min_length, 0, std::max<int64_t>(most - 1, 0));
 }
 
+void GenerationConfig::resize_beam(int64_t size) {
+  beam_size = size;
+  if (beam_groups > 1 && beam_size % beam_groups != 0) beam_groups = 1;
+}
+
 int64_t GenerationConfig::longest_output(int64_t source_tokens) const {
   if (max_length_ratio <= 0) return max_length;
   const double limit = max_length_ratio * static_cast<double>(source_tokens) + static_cast<double>(max_length_offset);

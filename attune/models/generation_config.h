@@ -84,6 +84,8 @@ struct GenerationConfig {
 
   /// Sets max_length to what a user asks for, and lowers min_length if it then leaves no room for an eos.
   void limit_length(int64_t most);
+  /// Sets beam_size to what a user asks for, and beam_groups to 1 if they then do not divide it.
+  void resize_beam(int64_t size);
   /// Throws ConfigError naming the field and the value.
   void validate() const;
   /// The most tokens, eos included, of an output for a source of so many tokens. It is more than min_length, except

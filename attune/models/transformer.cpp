@@ -65,8 +65,16 @@ Tensor Transformer::decode(const Tensor& memory, const Sequences& source, const 
 
 DecoderOutput Transformer::decode_with_weights(const Tensor& memory, const Sequences& source,
                                                const PackedTokens& tgt) const {
-  const DecoderInput in = decoder_input(memory, source, tgt);
+  DecoderInput in = decoder_input(memory, source, tgt);
+  in.self_mask.with_weights = in.cross_mask.with_weights = true;
   return parts_.decoder->forward(in.x, in.memory, in.self_mask, in.cross_mask);
+}
+
+std::vector<Tensor> Transformer::cross_weights(const Tensor& memory, const Sequences& source,
+                                               const PackedTokens& tgt) const {
+  DecoderInput in = decoder_input(memory, source, tgt);
+  in.cross_mask.with_weights = true;
+  return parts_.decoder->forward(in.x, in.memory, in.self_mask, in.cross_mask).cross_weights;
 }
 
 CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
@@ -162,7 +170,8 @@ Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Ten
 
 DecoderOutput Transformer::decode_with_weights(const Tensor& memory, const Mask& src_mask, const Tensor& tgt,
                                                const Mask& tgt_mask) const {
-  const DecoderInput in = decoder_input(memory, src_mask, tgt, tgt_mask);
+  DecoderInput in = decoder_input(memory, src_mask, tgt, tgt_mask);
+  in.self_mask.with_weights = in.cross_mask.with_weights = true;
   DecoderOutput output = parts_.decoder->forward(in.x, in.memory, in.self_mask, in.cross_mask);
   output.states = with_padding(output.states, in.packing, tgt);
   return output;

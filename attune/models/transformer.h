@@ -56,6 +56,8 @@ class Transformer final : public Module {
   /// The same with the attention weights of every layer.
   EncoderOutput encode_with_weights(const PackedTokens& src) const;
   DecoderOutput decode_with_weights(const Tensor& memory, const Sequences& source, const PackedTokens& tgt) const;
+  /// DecoderOutput::cross_weights alone.
+  std::vector<Tensor> cross_weights(const Tensor& memory, const Sequences& source, const PackedTokens& tgt) const;
   /// Cross entropy of `labels` [target tokens] given src and the decoder input tgt.
   CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options) const;

@@ -37,9 +37,8 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, const Attentio
   return norm_ ? (*norm_)(h) : h;
 }
 
-DecoderOutput Decoder::forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask,
-                               AttentionMask cross_mask) const {
-  self_mask.with_weights = cross_mask.with_weights = true;
+DecoderOutput Decoder::forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                               const AttentionMask& cross_mask) const {
   const std::vector<Tensor> none(layers_.size());
   DecoderOutput result{.states = x, .self_weights = none, .cross_weights = none};
   const Tensor source = memory.defined() ? for_products(memory) : memory;

@@ -10,11 +10,12 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput. The weights of a
-/// layer that is left out (set_layer_dropout()) are undefined.
+/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput. Weights are undefined
+/// where nobody asked for them, where there is no cross-attention, and for a layer that is left out
+/// (set_layer_dropout()).
 struct DecoderOutput {
   Tensor states;
-  std::vector<Tensor> self_weights, cross_weights;  // undefined tensors where there is no cross-attention
+  std::vector<Tensor> self_weights, cross_weights;
 };
 
 /// States [target tokens, d_model] and the loss of a guided head, a scalar.
@@ -54,8 +55,9 @@ class Decoder final : public LayerStack {
   /// cross-attention ignores memory and cross_mask.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
-  /// The same with the attention weights. Keeps all activations for the gradient.
-  DecoderOutput forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask) const;
+  /// The same with the attention weights for which the masks ask. Keeps all activations for the gradient.
+  DecoderOutput forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                        const AttentionMask& cross_mask) const;
   /// Returns the states of operator(), and the loss of cross_mask.guide in the cross-attention of layer `layer`, from
   /// 0. This layer is never left out, and keeps all its activations for the gradient. Throws ConfigError where there is
   /// no such layer, or it has no cross-attention.

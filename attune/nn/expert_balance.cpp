@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attune/nn/for_each_part.h"
+
 namespace attune {
-namespace {
 
-class Mixtures final : public Visitor {
- public:
-  explicit Mixtures(Module& model) { model.visit(*this); }
-  std::vector<MixtureOfExperts*> found;
-
- protected:
-  void on_module(const std::string&, Module& part) override {
-    if (auto* mixture = dynamic_cast<MixtureOfExperts*>(&part)) found.push_back(mixture);
-  }
-};
-
-}  // namespace
-
-ExpertBalance::ExpertBalance(Module& model) : mixtures_(Mixtures(model).found) {
+ExpertBalance::ExpertBalance(Module& model) {
+  for_each_part<MixtureOfExperts>(model, [&](MixtureOfExperts& mixture) { mixtures_.push_back(&mixture); });
   first_ = {0};
   for (size_t i = 0; i < mixtures_.size(); ++i) {
     mixtures_[i]->set_balance(this, i);

@@ -5,24 +5,9 @@
 #include "attune/base/check.h"
 #include "attune/base/execution.h"
 #include "attune/kernels/dropout_mask.h"
+#include "attune/nn/for_each_part.h"
 
 namespace attune {
-namespace {
-
-class LayerDropoutSetter final : public Visitor {
- public:
-  explicit LayerDropoutSetter(double probability) : probability_(probability) {}
-
- protected:
-  void on_module(const std::string&, Module& part) override {
-    if (auto* stack = dynamic_cast<LayerStack*>(&part)) stack->set_probability(probability_);
-  }
-
- private:
-  double probability_;
-};
-
-}  // namespace
 
 // The draws are a dropout mask with a row for each layer. Its op number counts down from the largest, those of Dropout
 // modules count up from 0, so that they never meet.
@@ -35,8 +20,7 @@ bool LayerStack::leaves_out(int64_t layer) const {
 
 void set_layer_dropout(Module& module, double probability) {
   check_below_one("layer_dropout", probability);
-  LayerDropoutSetter setter(probability);
-  module.visit(setter);
+  for_each_part<LayerStack>(module, [&](LayerStack& stack) { stack.set_probability(probability); });
 }
 
 }  // namespace attune

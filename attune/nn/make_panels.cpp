@@ -10,6 +10,7 @@
 #include "attune/base/fail.h"
 #include "attune/nn/adapters/adapters.h"
 #include "attune/nn/adjacent_runs.h"
+#include "attune/nn/parameter_places.h"
 #include "attune/nn/parameter_uses.h"
 #include "attune/ops/linear/precision.h"
 
@@ -17,16 +18,6 @@ namespace attune {
 namespace {
 
 using SharedPanels = std::shared_ptr<const PanelWeight>;
-
-// All parameters in the order of visit(); a shared parameter appears each time it is visited.
-class Places final : public Visitor {
- public:
-  explicit Places(Module& module) { module.visit(*this); }
-  std::vector<Parameter*> parameters;
-
- protected:
-  void on_parameter(const std::string&, Parameter& parameter) override { parameters.push_back(&parameter); }
-};
 
 // A parameter as inference computes with it: with what its adapter adds, and widened where training has quantised it.
 // Such values are made anew at each call, so that they are not all in memory.
@@ -114,21 +105,38 @@ std::unordered_map<const void*, SharedPanels> panels_of(std::span<const Source> 
   return panels;
 }
 
+// Copies of the values of some sources, by address: parameters that share memory share a copy. Adjacent parameters stay
+// adjacent, so that a product of several of them needs no copy.
+std::unordered_map<const void*, Tensor> copies_of(Module& module, std::span<const Source> sources) {
+  std::unordered_map<const void*, Tensor> copies;
+  for (const Source& s : sources) {
+    const auto [copy, is_new] = copies.try_emplace(s.address());
+    if (is_new && s.adapter) copy->second = s.values().clone();
+  }
+  std::vector<NamedParameter> own;
+  for (const NamedParameter& p : named_parameters(module)) {
+    const auto copy = copies.find(p.tensor->address());
+    if (copy != copies.end() && !copy->second.defined()) own.push_back(p);
+  }
+  const auto made = made_of_runs(own, [](const Tensor& run) { return run.clone(); });
+  for (const NamedParameter& p : own) copies[p.tensor->address()] = made.at(p.name);
+  return copies;
+}
+
 }  // namespace
 
 void make_panels(Module& module, std::optional<WeightFormat> format, const PanelInputs& inputs) {
-  const Places places(module);
+  const ParameterPlaces places = places_of(module);
   std::vector<Source> sources;
-  for (const Parameter* p : places.parameters) sources.push_back({.parameter = p});
+  for (const auto& [name, p] : places) sources.push_back({.parameter = p});
   const auto panels = panels_of(sources, format, inputs);
-  for (Parameter* p : places.parameters)
+  for (const auto& [name, p] : places)
     if (may_have_panels({.parameter = p})) p->panels = panels.at(p->tensor.address());
 }
 
 void ensure_panels(Module& module, std::optional<WeightFormat> format) {
-  const Places places(module);
-  if (std::ranges::any_of(places.parameters, [&](const Parameter* p) {
-        return gets_panels({.parameter = p}, format, std::nullopt) && !p->panels;
+  if (std::ranges::any_of(places_of(module), [&](const auto& place) {
+        return gets_panels({.parameter = place.second}, format, std::nullopt) && !place.second->panels;
       }))
     make_panels(module, format);
 }
@@ -147,11 +155,11 @@ void round_matrices(Module& module) {
 }
 
 void keep_panels_alone(Module& module) {
-  const Places places(module);
+  const ParameterPlaces places = places_of(module);
   std::unordered_map<const void*, SharedPanels> panels;
-  for (const Parameter* p : places.parameters)
+  for (const auto& [name, p] : places)
     if (p->panels && p->tensor.defined()) panels.emplace(p->tensor.address(), p->panels);
-  for (Parameter* p : places.parameters) {
+  for (const auto& [name, p] : places) {
     const bool by_panels = p->use == ParameterUse::product || p->use == ParameterUse::lookup;
     const auto found = by_panels && p->tensor.defined() ? panels.find(p->tensor.address()) : panels.end();
     if (found == panels.end()) continue;
@@ -161,33 +169,31 @@ void keep_panels_alone(Module& module) {
 }
 
 void drop_panels(Module& module) {
-  for (Parameter* p : Places(module).parameters)
+  for (const auto& [name, p] : places_of(module))
     if (p->tensor.defined()) p->panels.reset();
 }
 
 void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format,
                         const std::optional<Device>& device) {
   const std::vector<Source> sources = Sources(from).sources;
-  const Places targets(to);
-  if (sources.size() != targets.parameters.size())
-    fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.size(),
-                     targets.parameters.size());
-  std::vector<Source> without_panels;
+  const ParameterPlaces targets = places_of(to);
+  if (sources.size() != targets.size())
+    fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.size(), targets.size());
+  const auto has_panels = [&](const Source& s) { return s.panels() || gets_panels(s, format, device); };
+  const auto has_tensor = [&](const Source& s) {  // one that has only panels shares them: they never change
+    return s.has_values() && !(has_panels(s) && s.parameter->use == ParameterUse::product);
+  };
+  std::vector<Source> without_panels, with_tensors;
   std::ranges::copy_if(sources, std::back_inserter(without_panels),
-                       [&](const Source& s) { return !s.panels() && gets_panels(s, format, device); });
+                       [&](const Source& s) { return !s.panels() && has_panels(s); });
+  std::ranges::copy_if(sources, std::back_inserter(with_tensors), has_tensor);
   const auto panels = panels_of(without_panels, format, {});
-  std::unordered_map<const void*, Tensor> copies;  // by address: parameters that share memory share a copy
-  for (size_t i = 0; i < targets.parameters.size(); ++i) {
+  const auto copies = copies_of(from, with_tensors);
+  for (size_t i = 0; i < targets.size(); ++i) {
     const Source& source = sources[i];
-    Parameter& target = *targets.parameters[i];
-    target.tensor = {};
-    target.panels = source.panels();
-    if (!source.has_values()) continue;  // only panels, which never change
-    if (!target.panels && gets_panels(source, format, device)) target.panels = panels.at(source.address());
-    if (target.panels && source.parameter->use == ParameterUse::product) continue;
-    const auto [copy, is_new] = copies.try_emplace(source.address());
-    if (is_new) copy->second = source.values().clone();
-    target.tensor = copy->second;
+    Parameter& target = *targets[i].second;
+    target.panels = source.panels() || !has_panels(source) ? source.panels() : panels.at(source.address());
+    target.tensor = has_tensor(source) ? copies.at(source.address()) : Tensor{};
   }
 }
 

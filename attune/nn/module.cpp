@@ -11,6 +11,7 @@
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
+#include "attune/nn/for_each_part.h"
 #include "attune/ops/linear/panel_weight.h"
 
 namespace attune {
@@ -103,29 +104,6 @@ class MatrixMover final : public Visitor {
   std::map<std::shared_ptr<const PanelWeight>, std::shared_ptr<const PanelWeight>> moved_;
 };
 
-class DropoutNumbering final : public Visitor {
- protected:
-  void on_module(const std::string&, Module& part) override {
-    if (auto* dropout = dynamic_cast<Dropout*>(&part)) dropout->set_index(next_++);
-  }
-
- private:
-  uint32_t next_ = 0;
-};
-
-class CheckpointingSetter final : public Visitor {
- public:
-  explicit CheckpointingSetter(bool on) : on_(on) {}
-
- protected:
-  void on_module(const std::string&, Module& part) override {
-    if (auto* layer = dynamic_cast<CheckpointedLayer*>(&part)) layer->set_checkpointing(on_);
-  }
-
- private:
-  bool on_;
-};
-
 // Fills a parameter with the results of next(), element by element.
 template <class Next>
 void draw(const Tensor& parameter, Next&& next) {
@@ -176,13 +154,12 @@ int64_t parameter_count(Module& module) {
 }
 
 void number_dropouts(Module& module) {
-  DropoutNumbering numbering;
-  module.visit(numbering);
+  uint32_t next = 0;
+  for_each_part<Dropout>(module, [&](Dropout& dropout) { dropout.set_index(next++); });
 }
 
 void set_activation_checkpointing(Module& module, bool on) {
-  CheckpointingSetter setter(on);
-  module.visit(setter);
+  for_each_part<CheckpointedLayer>(module, [&](CheckpointedLayer& layer) { layer.set_checkpointing(on); });
 }
 
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make) {

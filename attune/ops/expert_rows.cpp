@@ -6,6 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/expert_rows.h"
+#include "attune/ops/linear/precision.h"
 #include "attune/ops/rows.h"
 #include "attune/tensor/dispatch.h"
 #include "attune/tensor/host_view.h"
@@ -21,11 +22,6 @@ void check_matrix(const char* op, const Tensor& x, int64_t rows) {
 
 ExpertPlaces places_on(const Device& device, const ExpertRows& rows, const Tensor& weights = {}) {
   return {.places = rows.places.on(device).reshape({rows.tokens(), rows.experts_per_token}), .weights = weights};
-}
-
-// The type in which rows of this type are added.
-DType sum_type(DType type) {
-  return type == DType::bf16 ? DType::f32 : type;
 }
 
 // Room for the rows of all experts. Kernels leave out the rows of no token.

@@ -16,9 +16,7 @@ Tensor gated_activation(const Tensor& x, Activation activation) {
   const Rows size = rows_of(op, x);
   if (size.columns % 2 != 0)
     fail<ShapeError>("{}: input {} has {} columns, which are not two halves", op, x.shape().text(), size.columns);
-  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-  shape.back() = size.columns / 2;
-  Tensor y = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {x.dtype(), x.device()});
+  Tensor y = Tensor::empty(shape_with_columns(x, size.columns / 2), {x.dtype(), x.device()});
   dispatch(x.device(), [&](auto device) { gated_activation_forward(device, activation, x, y); });
   if (!is_recording({x})) return y;
   record(op, {x}, y, [activation, x = x.detach()](const Tensor& gradient) {

@@ -1,5 +1,8 @@
 #include "attune/ops/rows.h"
 
+#include <span>
+#include <vector>
+
 #include "attune/base/fail.h"
 
 namespace attune {
@@ -13,6 +16,12 @@ Rows rows_of(std::string_view op, const Tensor& x) {
 void check_rows(std::string_view op, const Tensor& x) {
   rows_of(op, x);
   if (!is_floating(x.dtype())) refuse_dtype(op, x.dtype());
+}
+
+Shape shape_with_columns(const Tensor& x, int64_t columns) {
+  std::vector<int64_t> sizes(x.shape().begin(), x.shape().end());
+  sizes.back() = columns;
+  return Shape{std::span<const int64_t>(sizes)};
 }
 
 void check_device(std::string_view op, const Tensor& x, std::initializer_list<Tensor> others) {

@@ -15,6 +15,9 @@ Rows rows_of(std::string_view op, const Tensor& x);
 /// Throws ShapeError for an undefined tensor, one without dimensions, or one that is neither float32 nor float64.
 void check_rows(std::string_view op, const Tensor& x);
 
+/// The shape of x with so many columns.
+Shape shape_with_columns(const Tensor& x, int64_t columns);
+
 /// Throws ShapeError, naming both devices, unless every defined tensor of `others` is on the device of x.
 void check_device(std::string_view op, const Tensor& x, std::initializer_list<Tensor> others);
 

@@ -31,6 +31,11 @@ void for_groups(const std::vector<Item>& items, TensorOf tensor_of, F&& f) {
   }
 }
 
+// What there is one of for each parameter, or none at all.
+void check_count(const char* what, size_t count, size_t parameters) {
+  if (count != 0 && count != parameters) fail<ShapeError>("adam: {} {} for {} parameters", count, what, parameters);
+}
+
 }  // namespace
 
 Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average,
@@ -40,12 +45,16 @@ Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config
   check_below_one("beta_2", config.beta_2);
   check_below_one("moving_average", moving_average);
   if (!(config.epsilon > 0)) fail<ConfigError>("epsilon = {}: needs a positive number", config.epsilon);
+  check_range<double>("weight_decay", config.weight_decay, 0, 1e6);
+  check_range<double>("clip_norm", config.clip_norm, 0, 1e6);
+  check_count("ranges", owned.size(), parameters_.size());
+  check_count("rates", rates_.size(), parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, parameter] = parameters_[i];
     if (parameter->device() != device())
       fail<ShapeError>("adam: {} is on {}, but {} on {}", name, parameter->device().text(), parameters_.front().name,
                        device().text());
-    const ElementRange range = owned.empty() ? ElementRange{0, parameter->numel()} : owned.at(i);
+    const ElementRange range = owned.empty() ? ElementRange{0, parameter->numel()} : owned[i];
     const Tensor kept = range.size() == parameter->numel() ? parameter->detach() : owned_part(*parameter, range);
     states_.push_back({.name = name,
                        .m = Tensor::zeros_like(kept),

@@ -33,7 +33,8 @@ class Adam {
   /// the parameters, 0 for none; it starts from the current parameters. `owned` is the part of each parameter that this
   /// object updates and keeps states of, while other ranks have the rest (ZeRO stage 1, Rajbhandari et al. 2020);
   /// empty: all. `rates` are factors of the learning rate, one for each parameter; empty: 1. Throws ConfigError for a
-  /// number out of range, and ShapeError for parameters on several devices.
+  /// number out of range, and ShapeError for parameters on several devices, and for ranges or rates that are not as
+  /// many as the parameters.
   Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average = 0,
        const std::vector<ElementRange>& owned = {}, std::vector<double> rates = {});
 

@@ -49,6 +49,9 @@ struct ScheduleConfig {
 
   /// Whether the rate depends on the number of steps of the run: it reaches final_learning_rate at the last one.
   bool ends() const { return kind == ScheduleKind::cosine || kind == ScheduleKind::linear; }
+
+  /// The least warmup_steps: 1 for noam and inverse_sqrt, whose decay depends on it, else 0.
+  int64_t least_warmup() const { return kind == ScheduleKind::noam || kind == ScheduleKind::inverse_sqrt ? 1 : 0; }
 };
 
 template <class FieldVisitor>

@@ -9,11 +9,9 @@
 namespace attune {
 
 double learning_rate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps, int64_t d_model) {
-  const bool decays_from_warmup = schedule.kind == ScheduleKind::noam || schedule.kind == ScheduleKind::inverse_sqrt;
-  const int64_t least_warmup = decays_from_warmup ? 1 : 0;
-  if (schedule.warmup_steps < least_warmup)
+  if (schedule.warmup_steps < schedule.least_warmup())
     fail<ConfigError>("warmup_steps = {}: the schedule \"{}\" needs at least {}", schedule.warmup_steps,
-                      enum_name(schedule.kind), least_warmup);
+                      enum_name(schedule.kind), schedule.least_warmup());
   if (schedule.kind == ScheduleKind::noam && d_model < 1)
     fail<ConfigError>("d_model = {}: the schedule \"noam\" needs at least 1", d_model);
   const double peak = schedule.peak();

@@ -89,7 +89,7 @@ Json without_nulls(Json& message) {
 void add_reasoning(Json& message) {
   for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
     const auto found = message.find(name);
-    if (found == message.end() || found->is_null()) continue;
+    if (found == message.end()) continue;
     const Json reasoning = *found;
     Json extended = {{"thinking", reasoning}};
     for (const auto& [key, value] : message.items()) extended[key] = value;

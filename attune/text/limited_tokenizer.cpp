@@ -41,6 +41,7 @@ class LimitedTokenizer final : public Tokenizer {
   }
   std::string kind() const override { return whole_->kind(); }
   std::string file_name() const override { return whole_->file_name(); }
+  bool can_be_one_of_two() const override { return whole_->can_be_one_of_two(); }
   void save(const std::filesystem::path& file) const override { whole_->save(file); }
 
  protected:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/text/darts_unit.h"
 #include "attune/text/sentence_piece_wire.h"
 #include "attune/text/text_file.h"
 
@@ -67,19 +68,6 @@ void check_nesting(std::vector<std::string_view> symbols, const std::string& nam
   }
 }
 
-/// One unit of the double array of Darts-clone, a trie in 32-bit words (darts.h, DoubleArrayUnit).
-class TrieUnit {
- public:
-  explicit TrieUnit(uint32_t word) : word_(word) {}
-  bool has_leaf() const { return (word_ >> 8 & 1) == 1; }
-  uint32_t value() const { return word_ & 0x7FFFFFFF; }
-  uint32_t label() const { return word_ & 0x800000FF; }
-  uint32_t offset() const { return word_ >> 10 << ((word_ & 0x200) >> 6); }
-
- private:
-  uint32_t word_;
-};
-
 /// The trie maps the start of a text to the place of its replacement. From every state that a text can lead to, any
 /// next byte has to stay inside the trie, and every place has to be inside the replacements.
 void check_trie(const std::vector<uint32_t>& units, std::string_view replacements, const std::string& name) {
@@ -89,12 +77,12 @@ void check_trie(const std::vector<uint32_t>& units, std::string_view replacement
   while (!open.empty()) {
     const uint32_t state = open.back();
     open.pop_back();
-    const TrieUnit unit(units[state]);
+    const DartsUnit unit(units[state]);
     const uint32_t base = state ^ unit.offset();
     if ((base | 0xFF) >= units.size()) fail<FileError>("{}: the normalizer's trie leads outside of itself", name);
     uint8_t rules = reached[state];
     if (state != 0 && unit.has_leaf()) {
-      const uint32_t place = TrieUnit(units[base]).value();
+      const uint32_t place = DartsUnit(units[base]).value();
       if (place >= replacements.size()) fail<FileError>("{}: a normalizer rule lies outside of its table", name);
       if (replacements.substr(place, kMaxReplacementBytes + 1).find('\0') == std::string_view::npos)
         fail<FileError>("{}: a normalizer rule has more than {} bytes", name, kMaxReplacementBytes);
@@ -102,7 +90,7 @@ void check_trie(const std::vector<uint32_t>& units, std::string_view replacement
     }
     for (uint32_t byte = 0; byte < 256; ++byte) {
       const uint32_t child = base ^ byte;
-      if (TrieUnit(units[child]).label() != byte || reached[child] >= rules) continue;
+      if (DartsUnit(units[child]).label() != byte || reached[child] >= rules) continue;
       reached[child] = rules;
       open.push_back(child);
     }
@@ -137,6 +125,8 @@ void check_trainer(std::string_view message, const std::string& name) {
     if (field->number == 3) {
       check_type(*field, 0, "the model type", name);
       if (field->value < 1 || field->value > 4) fail<FileError>("{}: the model type {} is unknown", name, field->value);
+    } else if (field->number == 35) {
+      check_type(*field, 0, "byte_fallback", name);
     } else if (field->number == 44 && !valid_utf8(field->bytes)) {
       fail<FileError>("{}: the text for unknown tokens is not valid UTF-8", name);
     }

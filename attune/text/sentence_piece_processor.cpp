@@ -8,7 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/git_lfs.h"
 #include "attune/text/sentence_piece_check.h"
-#include "attune/text/sentence_piece_wire.h"
+#include "attune/text/sentence_piece_model.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/unicode.h"
 
@@ -17,23 +17,10 @@ namespace {
 
 constexpr size_t kMaxTextBytes = size_t{8} << 20;  // normalization may lengthen it; SentencePiece counts in int
 
+// SentencePiece's name for the piece of a byte: <0x41>.
 bool is_byte_name(std::string_view piece) {
-  return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>');
-}
-
-// Whether unknown characters become pieces of one byte each (byte_fallback, field 35 of the trainer's specification),
-// or a piece has the name of such a piece.
-bool has_byte_pieces(std::string_view model, const std::string& name) {
-  WireReader reader(model, name);
-  while (const auto field = reader.next()) {
-    if (field->number != 1 && field->number != 2) continue;
-    WireReader message(field->bytes, name);
-    while (const auto inner = message.next()) {
-      if (field->number == 1 && inner->number == 1 && is_byte_name(inner->bytes)) return true;
-      if (field->number == 2 && inner->number == 35 && inner->value != 0) return true;
-    }
-  }
-  return false;
+  return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>') &&
+         piece.substr(3, 2).find_first_not_of("0123456789ABCDEF") == std::string_view::npos;
 }
 
 // Returns 256 pieces of the type BYTE (6) and byte_fallback = true, in protobuf's encoding. Appended to the bytes of a
@@ -46,8 +33,9 @@ std::string byte_pieces() {
 
 // A processor that takes linear time for a run of characters that its model does not know. SentencePiece makes one
 // unknown piece of such a run and copies its text once for each character (PopulateSentencePieceText() of version
-// 0.1.97), unless the model has pieces for single bytes. So a model without such pieces gets them here, behind its own,
-// and each run of them in a result becomes one unknown piece again. Callers never see them.
+// 0.1.97), unless the model has pieces for single bytes: byte_fallback, which SentencePiece accepts only with all 256
+// of them. So a model without it gets them here, behind its own, and each run of them in a result becomes one unknown
+// piece again. Callers never see them.
 class LinearProcessor final : public sentencepiece::SentencePieceProcessor {
   using Base = sentencepiece::SentencePieceProcessor;
   using Status = sentencepiece::util::Status;
@@ -56,7 +44,12 @@ class LinearProcessor final : public sentencepiece::SentencePieceProcessor {
   using Base::Encode;
 
   Status load(const std::string& model, const std::string& name) {
-    adds_bytes_ = !has_byte_pieces(model, name);
+    const PieceModel parts = read_piece_model(model, name);
+    adds_bytes_ = !parts.byte_fallback;
+    for (size_t id = 0; adds_bytes_ && id < parts.pieces.size(); ++id)  // two pieces could not be told apart
+      if (is_byte_name(parts.pieces[id].text))
+        fail<FileError>("{}: piece {} has the name of a byte, {}, but the model has no byte_fallback", name, id,
+                        parts.pieces[id].text);
     const Status status = LoadFromSerializedProto(adds_bytes_ ? model + byte_pieces() : model);
     if (!status.ok()) return status;
     size_ = Base::GetPieceSize() - (adds_bytes_ ? 256 : 0);

@@ -13,7 +13,7 @@ class SentencePieceProcessor;
 namespace attune {
 
 /// Loads a model. Encode() of the processor takes linear time for unknown characters too. Throws FileError that begins
-/// with `name` when the model is damaged or too large.
+/// with `name` when the model is damaged or too large, or has a piece with the name of a byte, but no byte_fallback.
 std::unique_ptr<sentencepiece::SentencePieceProcessor> load_sentence_piece(std::string_view model,
                                                                            const std::string& name);
 

@@ -1,13 +1,12 @@
 #include "attune/text/subword_sampler.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "attune/base/fail.h"
+#include "attune/text/sentence_piece_model.h"
 #include "attune/text/sentence_piece_tokenizer.h"
-#include "attune/text/sentence_piece_wire.h"
 #include "attune/text/unicode.h"
 
 namespace attune {
@@ -30,48 +29,24 @@ double log_sum(double a, double b) {
 }  // namespace
 
 SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, double alpha) : alpha_(alpha) {
-  const auto* model = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
-  if (model == nullptr)
-    fail<ConfigError>("train.subword_sampling = {}: needs a SentencePiece tokenizer, found {}", alpha,
-                      tokenizer.kind());
-  read_model(model->model());
-}
-
-// sentencepiece_model.proto: ModelProto has pieces (1) and the trainer's specification (2).
-void SubwordSampler::read_model(std::string_view model) {
-  constexpr uint64_t kUnigram = 1, kBpe = 2;
-  const std::string name = "the tokenizer's model";
-  uint64_t type = kUnigram;
-  WireReader reader(model, name);
-  while (const auto field = reader.next()) {
-    if (field->number == 1) read_piece(field->bytes);
-    if (field->number != 2) continue;
-    WireReader trainer(field->bytes, name);
-    while (const auto inner = trainer.next())
-      if (inner->number == 3) type = inner->value;  // model_type
+  const auto* own = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
+  if (own == nullptr) {
+    const bool has_other_ids = tokenizer.kind() == "SentencePiece";
+    fail<ConfigError>("train.subword_sampling = {}: needs a SentencePiece model without a Hugging Face class, found {}",
+                      alpha,
+                      has_other_ids ? "one with the ids of a Hugging Face class, or with tokens that the model lacks"
+                                    : tokenizer.kind());
   }
-  if (type != kUnigram && type != kBpe)
+  const PieceModel model = read_piece_model(own->model(), "the tokenizer's model");
+  if (model.type != PieceModel::unigram && model.type != PieceModel::bpe)
     fail<ConfigError>("train.subword_sampling = {}: needs a SentencePiece model of the kind unigram or BPE", alpha_);
-  bpe_ = type == kBpe;
-}
-
-// Its text (1), score (2) and type (3).
-void SubwordSampler::read_piece(std::string_view message) {
-  constexpr uint64_t kNormal = 1;
-  const std::string name = "the tokenizer's model";
-  std::string text;
-  float score = 0;
-  uint64_t type = kNormal;
-  WireReader reader(message, name);
-  while (const auto field = reader.next()) {
-    if (field->number == 1) text = field->bytes;
-    if (field->number == 2) score = std::bit_cast<float>(static_cast<uint32_t>(field->value));
-    if (field->number == 3) type = field->value;
+  bpe_ = model.type == PieceModel::bpe;
+  for (const PieceModel::Piece& piece : model.pieces) {
+    const auto id = static_cast<int32_t>(texts_.size());
+    const std::string& text = texts_.emplace_back(piece.kind == PieceModel::normal ? piece.text : "");
+    longest_ = std::max(longest_, text.size());
+    if (!text.empty()) pieces_.try_emplace(text, Piece{id, piece.score});
   }
-  if (type != kNormal) text.clear();
-  longest_ = std::max(longest_, text.size());
-  if (!text.empty()) pieces_.try_emplace(text, Piece{static_cast<int32_t>(texts_.size()), score});
-  texts_.push_back(std::move(text));
 }
 
 const SubwordSampler::Piece* SubwordSampler::find(std::string_view text) const {

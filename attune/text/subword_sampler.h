@@ -39,8 +39,6 @@ class SubwordSampler {
   };
 
   const Piece* find(std::string_view text) const;
-  void read_model(std::string_view model);
-  void read_piece(std::string_view message);
   void draw_unigram(std::string_view word, Random& random, std::vector<int32_t>& ids) const;
   bool draw_bpe(std::string_view word, Random& random, std::vector<int32_t>& ids) const;
 

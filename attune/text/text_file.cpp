@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "attune/base/fail.h"
@@ -41,12 +42,11 @@ namespace {
 // gzip data of a few bytes can hold very many. Honest text stays far below.
 constexpr int64_t kFreeLines = int64_t{1} << 20, kLinesPerByte = 16;
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+// What a byte of gzip data may become, beside TextLimits::gzip_bytes. Text becomes 3 to 20 times as long, the zeros of
+// a bomb 1032 times.
+constexpr int64_t kBytesPerByte = 64;
 
-/// Throws FileError for a text that has more bytes than its limit.
-void check_bytes(const std::string& name, int64_t bytes, int64_t most) {
-  if (bytes > most) fail<FileError>("{}: the text is larger than the limit of {} bytes", name, most);
-}
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// Bytes from the start of `text` that are well-formed UTF-8.
 size_t valid_prefix(std::string_view text) {
@@ -78,14 +78,15 @@ void check_utf8(std::string_view text, std::string_view place) {
 }
 
 /// The bytes of a descriptor, decompressed where they are gzip (RFC 1952; several members one after the other are one
-/// text).
+/// text). Keeps total_bytes and gzip_bytes of the limits.
 class TextSource {
  public:
-  explicit TextSource(const std::filesystem::path& path)
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), owned_(true), name_(path.string()) {
+  TextSource(const std::filesystem::path& path, const TextLimits& limits)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), owned_(true), name_(path.string()), limits_(limits) {
     if (descriptor_ < 0) fail<FileError>("cannot open {}: {}", name_, std::strerror(errno));
   }
-  TextSource(int descriptor, std::string name) : descriptor_(descriptor), owned_(false), name_(std::move(name)) {}
+  TextSource(int descriptor, std::string name, const TextLimits& limits)
+      : descriptor_(descriptor), owned_(false), name_(std::move(name)), limits_(limits) {}
   ~TextSource() {
     if (inflating_) ::inflateEnd(&stream_);
     if (owned_) ::close(descriptor_);
@@ -96,21 +97,33 @@ class TextSource {
   /// Returns the next bytes, which are valid until the next call; empty at the end of the file.
   std::string_view next() {
     if (!started_) start();
-    if (inflating_) return inflate_some();
-    if (input_.empty()) read_some();
-    return std::exchange(input_, {});
+    const std::string_view bytes = inflating_ ? inflate_some() : read_plain();
+    bytes_ += std::ssize(bytes);
+    if (bytes_ > limits_.total_bytes)
+      fail<FileError>("{}: the text is larger than the limit of {} bytes", name_, limits_.total_bytes);
+    if (inflating_ && bytes_ - kBytesPerByte * bytes_read_ > limits_.gzip_bytes)
+      fail<FileError>("{}: {} bytes of gzip data become {} or more, {} and {} a byte are accepted", name_, bytes_read_,
+                      bytes_, limits_.gzip_bytes, kBytesPerByte);
+    return bytes;
   }
 
   int64_t bytes_read() const { return bytes_read_; }
 
-  /// Whether bytes, or the end, come within this time.
+  /// Whether bytes, the end or an error come within this time. False also if a signal ends the waiting: to wait again
+  /// would never end where a timer's signals come faster.
   bool ready(int patience_ms) const {
     if (!input_.empty()) return true;
     pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    return ::poll(&input, 1, patience_ms) != 0;
+    const int found = ::poll(&input, 1, patience_ms);
+    return found > 0 || (found < 0 && errno != EINTR);
   }
 
  private:
+  std::string_view read_plain() {
+    if (input_.empty()) read_some();
+    return std::exchange(input_, {});
+  }
+
   /// Adds bytes to `input_`, whose rest moves to the front of the buffer; false at the end of the file.
   bool read_some() {
     const size_t kept = input_.size();
@@ -164,10 +177,11 @@ class TextSource {
   int descriptor_;
   bool owned_;
   std::string name_;
+  TextLimits limits_;
   bool started_ = false;
   bool inflating_ = false;
   bool between_members_ = false;
-  int64_t bytes_read_ = 0;
+  int64_t bytes_read_ = 0, bytes_ = 0;  // so far: of the file, and after decompression
   z_stream stream_{};
   std::string_view input_;  // read but not yet handed over, in read_buffer_
   std::array<char, 1 << 16> read_buffer_;
@@ -175,10 +189,10 @@ class TextSource {
 };
 
 LineReader::LineReader(const std::filesystem::path& path, const TextLimits& limits)
-    : name_(path.string()), limits_(limits), source_(std::make_unique<TextSource>(path)) {}
+    : name_(path.string()), limits_(limits), source_(std::make_unique<TextSource>(path, limits)) {}
 
 LineReader::LineReader(int descriptor, std::string name, const TextLimits& limits)
-    : name_(std::move(name)), limits_(limits), source_(std::make_unique<TextSource>(descriptor, name_)) {}
+    : name_(std::move(name)), limits_(limits), source_(std::make_unique<TextSource>(descriptor, name_, limits)) {}
 
 LineReader::~LineReader() = default;
 
@@ -189,8 +203,6 @@ int64_t LineReader::bytes_read() const {
 bool LineReader::read_chunk() {
   if (!chunk_.empty()) return true;
   chunk_ = source_->next();
-  bytes_ += static_cast<int64_t>(chunk_.size());
-  check_bytes(name_, bytes_, limits_.total_bytes);
   return !chunk_.empty();
 }
 
@@ -262,10 +274,7 @@ bool LineReader::next(std::string& line) {
 }
 
 TextReader::TextReader(const std::filesystem::path& path, const TextLimits& limits, size_t piece_bytes)
-    : name_(path.string()),
-      most_bytes_(limits.total_bytes),
-      piece_bytes_(piece_bytes),
-      source_(std::make_unique<TextSource>(path)) {
+    : name_(path.string()), piece_bytes_(piece_bytes), source_(std::make_unique<TextSource>(path, limits)) {
   fill();
   if (pending_.starts_with(kByteOrderMark)) pending_.erase(0, kByteOrderMark.size());
 }
@@ -281,8 +290,6 @@ void TextReader::fill() {
   while (!ended_ && pending_.size() <= piece_bytes_) {
     const std::string_view chunk = source_->next();
     ended_ = chunk.empty();
-    bytes_ += static_cast<int64_t>(chunk.size());
-    check_bytes(name_, bytes_, most_bytes_);
     pending_ += chunk;
   }
 }

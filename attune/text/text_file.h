@@ -22,11 +22,12 @@ void check_utf8(std::string_view text, std::string_view place);
 /// The number of bytes, 1 to 4, of the well-formed character at the start of `text`; 0 when there is none.
 size_t utf8_sequence(std::string_view text);
 
-/// The limits of a text file. The defaults stop a decompression bomb, not honest data.
+/// The limits of a text file. The defaults stop a decompression bomb; plain text may be as large as it is.
 struct TextLimits {
   int64_t line_bytes = int64_t{1} << 20;
-  int64_t total_bytes = int64_t{8} << 30;  // after decompression
-  int64_t lines = int64_t{1} << 28;
+  int64_t total_bytes = INT64_MAX;        // after decompression
+  int64_t gzip_bytes = int64_t{8} << 30;  // that gzip data may become, with 64 more for each byte of the file
+  int64_t lines = INT64_MAX;
 };
 
 /// Called now and then with the bytes of the files, before decompression, that were read since the last call. An
@@ -51,8 +52,8 @@ class LineReader {
   /// the file cannot be read, is cut off or is beyond the limits.
   bool next(std::string& line);
 
-  /// Waits at most `patience_ms` milliseconds. Returns true when next() would not wait: a whole line, the end of the
-  /// text or an error is there.
+  /// Waits at most `patience_ms` milliseconds; a signal ends the waiting. Returns true when next() would not wait: a
+  /// whole line, the end of the text or an error is there.
   bool at_hand(int patience_ms);
 
   int64_t line_number() const { return line_number_; }  // of the line last returned or refused, from 1
@@ -68,7 +69,6 @@ class LineReader {
   TextLimits limits_;
   std::unique_ptr<TextSource> source_;
   std::string_view chunk_;  // bytes of the source that are not yet in a line
-  int64_t bytes_ = 0;       // read so far, after decompression
   int64_t line_number_ = 0;
   std::string begun_;         // the beginning of a line whose end has not arrived
   bool inside_line_ = false;  // a line that was refused for its length
@@ -79,7 +79,7 @@ class LineReader {
 /// Recognises gzip by its first bytes.
 class TextReader {
  public:
-  /// Uses only total_bytes of the limits.
+  /// Uses only total_bytes and gzip_bytes of the limits.
   explicit TextReader(const std::filesystem::path& path, const TextLimits& limits = {},
                       size_t piece_bytes = size_t{1} << 20);
   ~TextReader();
@@ -95,7 +95,6 @@ class TextReader {
   size_t next_size() const;
 
   std::string name_;
-  int64_t most_bytes_, bytes_ = 0;  // the limit; read so far, after decompression
   size_t piece_bytes_;
   std::unique_ptr<TextSource> source_;
   std::string pending_;  // read but not yet handed over

@@ -131,14 +131,6 @@ void pad(const Padding& padding, std::vector<Encoding>& batch) {
   }
 }
 
-std::vector<int32_t> tokens_before(const Tokenizer& tokenizer) {
-  const char* const text = "a";
-  std::vector<int32_t> framed = tokenizer.encode_for_model(text).ids;
-  const std::vector<int32_t> alone = tokenizer.encode_for_model(text, {.special_tokens = false}).ids;
-  framed.erase(std::search(framed.begin(), framed.end(), alone.begin(), alone.end()), framed.end());
-  return framed;
-}
-
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
@@ -148,6 +140,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   }
   if (auto tokenizer = huggingface::load_by_file_name(path)) return tokenizer;
   std::string bytes = read_file(path, kMaxTokenizerBytes);
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.erase(0, 3);  // a byte order mark
   const std::string extension = path.extension().string();
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   const bool is_object = first != std::string::npos && bytes[first] == '{';

@@ -114,6 +114,11 @@ class Tokenizer {
 
   /// Name inside a model folder: "tokenizer.model", "vocabulary.json", or that of a file from Hugging Face's hub.
   virtual std::string file_name() const = 0;
+
+  /// Whether a folder can have it beside another tokenizer: its files then have names of their own,
+  /// source_tokenizer.json and the like. Other files of the hub are known by their one name, as their settings are.
+  virtual bool can_be_one_of_two() const { return true; }
+
   virtual void save(const std::filesystem::path& file) const = 0;
 
  protected:
@@ -126,9 +131,6 @@ class Tokenizer {
 
   SpecialIds special_;
 };
-
-/// The special tokens that the tokenizer puts in front of a text for a model: bos, for most language models.
-std::vector<int32_t> tokens_before(const Tokenizer& tokenizer);
 
 /// No tokenizer file is larger; the largest known are below 20 MiB.
 inline constexpr uint64_t kMaxTokenizerBytes = uint64_t{64} << 20;

@@ -100,8 +100,18 @@ TokenizerPair load_tokenizers(const TokenizerFiles& files) {
   return {source, load_tokenizer(files.target)};
 }
 
+void check_can_be_one_of_two(std::string_view name, const Tokenizer& tokenizer) {
+  if (!tokenizer.can_be_one_of_two())
+    fail<ConfigError>(
+        "{}: a folder holds two different tokenizers only as tokenizer.json, vocabulary.json or plain SentencePiece "
+        "models; save_pretrained() of transformers writes a tokenizer.json",
+        name);
+}
+
 void save_tokenizers(const fs::path& folder, const Tokenizer& source, const Tokenizer& target) {
   const bool shared = &source == &target;
+  if (!shared)
+    for (const Tokenizer* side : {&source, &target}) check_can_be_one_of_two(side->file_name(), *side);
   const fs::path source_file = folder / (kPrefixes[shared ? 0 : 1] + source.file_name());
   const fs::path target_file = folder / (kPrefixes[shared ? 0 : 2] + target.file_name());
   source.save(source_file);

@@ -43,7 +43,11 @@ inline TokenizerPair load_tokenizers(const std::filesystem::path& folder) {
   return load_tokenizers(find_tokenizers(folder));
 }
 
-/// Writes one file where both are one object, and removes the other tokenizers that the folder had. Throws FileError.
+/// Throws ConfigError that begins with `name` unless a folder can have this tokenizer beside another one.
+void check_can_be_one_of_two(std::string_view name, const Tokenizer& tokenizer);
+
+/// Writes one file where both are one object, and removes the other tokenizers that the folder had. Throws FileError,
+/// and ConfigError for two of which one cannot stand beside the other.
 void save_tokenizers(const std::filesystem::path& folder, const Tokenizer& source, const Tokenizer& target);
 
 }  // namespace attune

@@ -18,7 +18,8 @@ json parse(std::string_view text, const std::string& name) {
   if (text.size() > kMaxTokenizerBytes)
     fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, text.size(), kMaxTokenizerBytes);
   check_is_fetched(text, name);
-  return parse_json<FileError, json>(text, name, {.depth = 2, .values = kMaxPieces});
+  constexpr size_t kValues = kMaxPieces + 16;  // the object's keys and ends, and what is in it beside the pieces
+  return parse_json<FileError, json>(text, name, {.depth = 2, .values = kValues});
 }
 
 }  // namespace

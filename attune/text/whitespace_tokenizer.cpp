@@ -13,6 +13,7 @@ namespace attune {
 namespace {
 
 constexpr std::string_view kSeparators = " \t\r\n";
+constexpr const char* kWhatToSet = "set max_size (data.vocab_size, --vocab-size)";
 
 bool is_special(std::string_view word) {
   return std::find(kSpecialPieces.begin(), kSpecialPieces.end(), word) != kSpecialPieces.end();
@@ -58,8 +59,8 @@ void WhitespaceOptions::validate() const {
 WhitespaceTokenizer::WhitespaceTokenizer(const std::vector<std::string>& words, std::string subword_marker)
     : pieces_(kSpecialPieces.begin(), kSpecialPieces.end()), subword_marker_(std::move(subword_marker)) {
   if (words.size() > kMaxPieces - kSpecialPieces.size())
-    fail<DataError>("a vocabulary of {} words is too large, at most {} are accepted", words.size(),
-                    kMaxPieces - kSpecialPieces.size());
+    fail<DataError>("a vocabulary of {} words is too large, at most {} are accepted; {}", words.size(),
+                    kMaxPieces - kSpecialPieces.size(), kWhatToSet);
   if (!valid_utf8(subword_marker_)) fail<DataError>("the subword marker is not valid UTF-8");
   for (const std::string& word : words) {
     const size_t id = pieces_.size();
@@ -146,7 +147,11 @@ void WhitespaceTokenizer::save(const std::filesystem::path& file) const {
   vocabulary["type"] = "whitespace";
   if (!subword_marker_.empty()) vocabulary["subword_marker"] = subword_marker_;
   vocabulary["pieces"] = pieces_;
-  write_file(file, vocabulary.dump(1) + "\n");
+  const std::string text = vocabulary.dump(1) + "\n";
+  if (text.size() > kMaxTokenizerBytes)
+    fail<DataError>("{}: a vocabulary of {} bytes is too large, at most {} are accepted; {}", file.string(),
+                    text.size(), kMaxTokenizerBytes, kWhatToSet);
+  write_file(file, text);
 }
 
 }  // namespace attune

@@ -41,6 +41,7 @@ class WhitespaceTokenizer final : public Tokenizer {
   std::string piece(int32_t id) const override;
   std::string kind() const override { return "whitespace"; }
   std::string file_name() const override { return "vocabulary.json"; }
+  /// Throws DataError, and writes nothing, when the file would be larger than those that are read (64 MiB).
   void save(const std::filesystem::path& file) const override;
   const std::string& subword_marker() const { return subword_marker_; }
 

@@ -47,7 +47,7 @@ std::string reason_to_forget(const std::filesystem::path& best, const RunConfig&
   try {
     check_parameter_file(best, config.model);
     if (config.lora.on()) {
-      read_json_file(best / kAdapterFolder / kAdapterConfigFile);
+      read_adapter_config(best / kAdapterFolder);
       [[maybe_unused]] const SafetensorsReader adapters(best / kAdapterFolder / kAdapterFile);
     }
   } catch (const Error& error) {

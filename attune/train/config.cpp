@@ -43,11 +43,12 @@ void check_alignments(const DataConfig& data, const TrainConfig& train) {
     fail<ConfigError>("train.guided_alignment = {}: needs data.train_alignments, which guide the head", weight);
 }
 
-// Alignments link the tokens of one segmentation, which sampling would change.
 void check_sampling(const DataConfig& data, const TrainConfig& train) {
   if (train.subword_sampling > 0 && !data.train_alignments.empty())
-    fail<ConfigError>("train.subword_sampling = {}: data.train_alignments are of tokens that stay as they are",
-                      train.subword_sampling);
+    fail<ConfigError>(
+        "train.subword_sampling = {}: cannot be used with data.train_alignments, which link the tokens of one "
+        "fixed segmentation",
+        train.subword_sampling);
 }
 
 void check_tokenizers(const DataConfig& data) {
@@ -66,7 +67,8 @@ void check_tokenizers(const DataConfig& data) {
 // A table of learned positions has no row for what is beyond its end.
 void check_length(const char* field, int64_t length, const TransformerConfig& model) {
   if (const int64_t longest = model.longest_sequence(); length > longest)
-    fail<ConfigError>("{} = {}: model.positions are {} learned ones", field, length, longest);
+    fail<ConfigError>("{} = {}: model.positions has a table of {} learned positions; needs at most {}", field, length,
+                      longest, longest);
 }
 
 // data.prepared takes the place of the training text and its tokenizer: neither may be named beside it.
@@ -109,7 +111,7 @@ void check_data(const DataConfig& data, const GenerationConfig& generation, cons
   for (const auto& [field, files] :
        {std::pair{"data.valid_source", &data.valid_source}, {"data.valid_files", &data.valid_files}})
     if (data.valid_fraction > 0 && !files->empty())
-      fail<ConfigError>("data.valid_fraction = {}: there are {} to validate on", data.valid_fraction, field);
+      fail<ConfigError>("data.valid_fraction = {}: cannot be given together with {}", data.valid_fraction, field);
   check_range<int64_t>("data.max_tokens", data.max_tokens, 3, 1 << 20);
   check_range<int64_t>("data.max_tokens_per_sentence", data.max_tokens_per_sentence, 1, 1 << 20);
   if (model.architecture == Architecture::encoder_decoder) {
@@ -133,10 +135,9 @@ void check_schedule(const ScheduleConfig& schedule, const TrainConfig& train) {
   check_range<double>("schedule.final_learning_rate", schedule.final_learning_rate, 0, schedule.peak());
   check_range<int64_t>("schedule.warmup_steps", schedule.warmup_steps, 0, kMany);
   const std::string kind = enum_name(schedule.kind);
-  const bool decays_by_warmup = schedule.kind == ScheduleKind::noam || schedule.kind == ScheduleKind::inverse_sqrt;
-  if (decays_by_warmup && schedule.warmup_steps < 1)
-    fail<ConfigError>("schedule.warmup_steps = {}: schedule.kind = \"{}\" needs at least 1", schedule.warmup_steps,
-                      kind);
+  if (const int64_t least = schedule.least_warmup(); schedule.warmup_steps < least)
+    fail<ConfigError>("schedule.warmup_steps = {}: schedule.kind = \"{}\" needs at least {}", schedule.warmup_steps,
+                      kind, least);
   if (!schedule.ends()) return;
   if (train.steps == 0 && train.epochs == 0)
     fail<ConfigError>("train.steps = 0: schedule.kind = \"{}\" needs train.steps or train.epochs", kind);
@@ -184,8 +185,7 @@ void check_train(const TrainConfig& train) {
 
 // Vocabulary sizes of 0 and missing labels come from tokenizers and text later; stand-ins are checked in their place.
 void check_model(const TransformerConfig& model, const DataConfig& data) {
-  if (model.share_embeddings && data.tokenizer.empty() &&
-      (!data.joint_vocab || data.source_tokenizer != data.target_tokenizer))
+  if (model.share_embeddings && !data.has_one_tokenizer())
     fail<ConfigError>("model.share_embeddings = true needs one tokenizer: data.joint_vocab = true or data.tokenizer");
   TransformerConfig complete = model;
   const int64_t stand_in = std::max<int64_t>({model.source_vocab, model.target_vocab, 1});
@@ -206,12 +206,14 @@ void check_lora(const RunConfig& config) {
   if (config.train.initialize_from.empty())
     fail<ConfigError>("lora.rank = {}: adapters need a model in train.initialize_from", lora.rank);
   if (config.train.average_checkpoints > 1)
-    fail<ConfigError>("train.average_checkpoints = {}: the mean of adapters (lora.rank = {}) is none of their products",
-                      config.train.average_checkpoints, lora.rank);
+    fail<ConfigError>(
+        "train.average_checkpoints = {}: adapters (lora.rank = {}) cannot be averaged, since the product of "
+        "two means is not the mean of the products; needs 0 or 1",
+        config.train.average_checkpoints, lora.rank);
   const auto* const experts = std::get_if<Experts>(&config.model.feed_forward);
   if (experts != nullptr && experts->bias_rate > 0)
     fail<ConfigError>(
-        "model.feed_forward.bias_rate = {}: moves the model that adapters (lora.rank = {}) leave; needs 0",
+        "model.feed_forward.bias_rate = {}: changes the base model, which adapters (lora.rank = {}) must not; needs 0",
         experts->bias_rate, lora.rank);
 }
 
@@ -291,7 +293,7 @@ void RunConfig::validate() const {
   check_schedule(schedule, train);
   validate_section("generation", generation);
   GenerationConfig in_validation = generation;
-  in_validation.beam_size = train.valid_beam_size;
+  in_validation.resize_beam(train.valid_beam_size);
   validate_section("train.valid_beam_size: generation", in_validation);
   validate_section("sampling", sampling);
 }

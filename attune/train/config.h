@@ -88,6 +88,12 @@ struct DataConfig {
   int64_t max_tokens_per_sentence = 256;  // encoder_decoder: longer pairs are left out of training
   std::string prepared;                   // a folder of `attune data prepare`, in place of training text and tokenizer;
                                           // the text may be larger than memory
+
+  /// encoder_decoder: whether both sides have one tokenizer, as far as this says it: one file, or one to be learnt.
+  bool has_one_tokenizer() const {
+    if (!tokenizer.empty()) return true;
+    return source_tokenizer == target_tokenizer && (joint_vocab || !source_tokenizer.empty());
+  }
   bool operator==(const DataConfig&) const = default;
 };
 

@@ -83,7 +83,6 @@ class DataParallel {
     Tensor flat;                 // [numbers], gradients one after the other, and zeros up to a multiple of unit()
     size_t first = 0, last = 0;  // its parameters are places_[first] to places_[last - 1]
     size_t missing = 0;          // gradients that are not complete
-    bool started = false;
     Pending pending = {};
   };
   struct Place {  // of a parameter

@@ -4,16 +4,26 @@
 
 #include <numbers>
 #include <string>
+#include <system_error>
 
 #include "attune/base/fail.h"
 #include "attune/data/prompts.h"
 #include "attune/data/text_stream.h"
 #include "attune/ops/linear/precision.h"
 #include "attune/text/text_file.h"
+#include "attune/text/text_frame.h"
 #include "attune/train/evaluate.h"
 
 namespace attune {
 namespace {
+
+// What comes through a pipe can be read only once.
+void check_regular(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail<FileError>("{}: needs a regular file, which is read twice: for its tokens, and for its bytes", file.string());
+}
 
 int64_t count_bytes(const std::filesystem::path& file) {
   int64_t bytes = 0;
@@ -27,7 +37,7 @@ TokenDocuments documents_of(const std::filesystem::path& file, const LanguageMod
       {file}, *model.tokenizer, {.unit = model.text_unit, .tokenizer_frames_texts = model.tokenizer_frames_texts});
   // What the tokenizer puts in front of a stream is read and not predicted.
   if (model.text_unit == TextUnit::stream && model.tokenizer_frames_texts)
-    if (const auto before = tokens_before(*model.tokenizer).size(); before > 1)
+    if (const auto before = text_frame(*model.tokenizer, true).before.size(); before > 1)
       documents.seconds = {static_cast<int32_t>(before)};
   return documents;
 }
@@ -45,6 +55,7 @@ LoadedWeights weights_to_measure(const OpenedFolder& model, ProductPrecision pre
 
 FileEvaluation evaluate_file(const OpenedFolder& model, const std::filesystem::path& file,
                              const FileEvaluationOptions& options) {
+  check_regular(file);
   const LoadedWeights weights = weights_to_measure(model, options.precision, options.device);
   const LanguageModelFolder files = model.load_language_model(weights, {}, options.device);
   FileEvaluation result;

@@ -36,7 +36,8 @@ LoadedWeights weights_to_measure(const OpenedFolder& model, ProductPrecision pre
 /// Reads the file, plain or gzip, as the model's training text was read (its text_unit), and predicts each token from
 /// those before it in windows of the model's context. Throws ConfigError for a stride that is not from 1 to the
 /// context, DataError when there is nothing to predict, NumericError naming the file, and which of its texts unless it
-/// is a stream, when the loss is not finite, and what load_language_model() and load_text() throw.
+/// is a stream, when the loss is not finite, FileError for a pipe, since the file is read twice, and what
+/// load_language_model() and load_text() throw.
 FileEvaluation evaluate_file(const OpenedFolder& model, const std::filesystem::path& file,
                              const FileEvaluationOptions& options = {});
 

@@ -174,11 +174,10 @@ void Preparation::labelled() {
     begin({tokenizer, tokenizer});
     std::vector<LabelledText> block;
     size_t bytes = 0;
-    int64_t before = 0;
     const auto flush = [&] {
       const LabelledCorpus corpus =
           encode_more_labelled(block, config_.model.labels, *tokenizer,
-                               {.max_tokens = data().max_tokens, .numbers = config_.model.is_regression()}, before);
+                               {.max_tokens = data().max_tokens, .numbers = config_.model.is_regression()});
       for (const LabelledExample& text : corpus.examples) {
         writer_.append(text.tokens);
         writer_.end_example(text.label, text.value);
@@ -186,7 +185,6 @@ void Preparation::labelled() {
       report_.size.examples += static_cast<int64_t>(corpus.examples.size());
       report_.skipped_empty += corpus.skipped_empty;
       report_.cut += corpus.cut;
-      before += static_cast<int64_t>(block.size());
       block.clear();
       bytes = 0;
     };
@@ -201,6 +199,33 @@ void Preparation::labelled() {
   });
 }
 
+// Throws ConfigError for what a folder of prepared text has no place for.
+void check_preparable(const RunConfig& config) {
+  const DataConfig& data = config.data;
+  if (!data.prepared.empty())
+    fail<ConfigError>("data.prepared = \"{}\": a text is prepared from its files", data.prepared);
+  if (!data.train_alignments.empty())
+    fail<ConfigError>("data.train_alignments names {}: what is prepared has no alignments; train on the text itself",
+                      data.train_alignments.front());
+  std::string field;
+  if (data.tokenizer_frames_texts) field = "data.tokenizer_frames_texts = true";
+  if (!data.second_text_field.empty()) field = fmt::format("data.second_text_field = \"{}\"", data.second_text_field);
+  if (config.generation.special_tokens) field = "generation.special_tokens = true";
+  // The initial model brings these fields along.
+  if (const std::string& initial = config.train.initialize_from; !field.empty() && !initial.empty())
+    field = fmt::format("train.initialize_from = \"{}\"", initial);
+  if (!field.empty())
+    fail<ConfigError>("{}: what is prepared has single texts with bos and eos; train on the text itself", field);
+  if (data.valid_fraction > 0)
+    fail<ConfigError>("data.valid_fraction = {}: what is prepared is for training; validation needs files of its own",
+                      data.valid_fraction);
+  config.validate_for_training();
+  if (data.text_unit == TextUnit::answer)
+    fail<ConfigError>(
+        "data.text_unit = \"answer\": prompts and answers cannot be prepared; train on the text itself "
+        "(data.train_files)");
+}
+
 }  // namespace
 
 void PrepareOptions::validate() const {
@@ -209,19 +234,7 @@ void PrepareOptions::validate() const {
 
 PreparedIndex prepare_corpus(const RunConfig& config, const fs::path& folder, const PrepareOptions& options) {
   options.validate();
-  if (!config.data.prepared.empty())
-    fail<ConfigError>("data.prepared = \"{}\": a text is prepared from its files", config.data.prepared);
-  if (!config.data.train_alignments.empty())
-    fail<ConfigError>("data.train_alignments names {}: what is prepared has no alignments; train on the text itself",
-                      config.data.train_alignments.front());
-  if (config.data.tokenizer_frames_texts || !config.data.second_text_field.empty() || config.generation.special_tokens)
-    fail<ConfigError>(
-        "train.initialize_from = \"{}\": what is prepared has single texts with bos and eos; train on the text itself",
-        config.train.initialize_from);
-  if (config.data.valid_fraction > 0)
-    fail<ConfigError>("data.valid_fraction = {}: what is prepared is for training; validation needs files of its own",
-                      config.data.valid_fraction);
-  config.validate_for_training();
+  check_preparable(config);
   return Preparation(config, folder, options).run();
 }
 

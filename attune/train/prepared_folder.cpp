@@ -143,6 +143,12 @@ ShardFile shard_file(const fs::path& folder, const PreparedShard& shard) {
           .sha256 = shard.sha256};
 }
 
+int64_t sum_over(const std::vector<PreparedShard>& shards, int64_t PreparedShard::*count) {
+  int64_t sum = 0;
+  for (const PreparedShard& shard : shards) sum += shard.*count;
+  return sum;
+}
+
 std::string hash_of_file(const fs::path& file) {
   return sha256(read_file(file, kMaxTokenizerBytes));
 }
@@ -172,21 +178,15 @@ ShardForm PreparedIndex::form() const {
 }
 
 int64_t PreparedIndex::tokens() const {
-  int64_t sum = 0;
-  for (const PreparedShard& shard : shards) sum += shard.tokens;
-  return sum;
+  return sum_over(shards, &PreparedShard::tokens);
 }
 
 int64_t PreparedIndex::target_tokens() const {
-  int64_t sum = 0;
-  for (const PreparedShard& shard : shards) sum += shard.target_tokens;
-  return sum;
+  return sum_over(shards, &PreparedShard::target_tokens);
 }
 
 int64_t PreparedIndex::bytes() const {
-  int64_t sum = 0;
-  for (const PreparedShard& shard : shards) sum += shard.bytes;
-  return sum;
+  return sum_over(shards, &PreparedShard::bytes);
 }
 
 Json shaping_options(const RunConfig& config) {

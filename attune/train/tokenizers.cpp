@@ -75,6 +75,13 @@ std::shared_ptr<const Tokenizer> load_given(const char* field, const std::string
   return tokenizer;
 }
 
+// One of two tokenizers.
+std::shared_ptr<const Tokenizer> load_side(const char* field, const std::string& path, Needs needs) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_given(field, path, needs);
+  check_can_be_one_of_two(fmt::format("data.{} = \"{}\"", field, path), *tokenizer);
+  return tokenizer;
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config) {
@@ -99,8 +106,8 @@ TokenizerPair make_tokenizers(const RunConfig& config) {
     return {both, both};
   }
   if (!data.source_tokenizer.empty())
-    return {load_given("source_tokenizer", data.source_tokenizer, of_source),
-            load_given("target_tokenizer", data.target_tokenizer, of_target)};
+    return {load_side("source_tokenizer", data.source_tokenizer, of_source),
+            load_side("target_tokenizer", data.target_tokenizer, of_target)};
   const std::string& initial = config.train.initialize_from;
   if (!initial.empty()) return load_tokenizers(initial_model_folder(initial));
 

@@ -7,6 +7,8 @@
 namespace attune {
 namespace {
 
+constexpr int64_t kMostSteps = int64_t{1} << 53;  // beyond this, numbers of steps are no longer told apart
+
 bool at_epoch_end(const TrainingState& state) {
   return state.step > 0 && state.batch == 0;
 }
@@ -37,7 +39,9 @@ int64_t total_steps(const TrainConfig& train, const TrainingState& state, int64_
   // Epochs differ by a batch or two: the current one stands for all that follow.
   const int64_t per_epoch = (batches + train.accumulate - 1) / train.accumulate;
   const int64_t of_epoch = (state.batch + train.accumulate - 1) / train.accumulate;
-  const int64_t by_epochs = state.step + std::max<int64_t>(0, train.epochs - state.epoch) * per_epoch - of_epoch;
+  const int64_t epochs_left = std::max<int64_t>(0, train.epochs - state.epoch);
+  const int64_t steps_left = std::min(epochs_left, kMostSteps / std::max<int64_t>(1, per_epoch)) * per_epoch;
+  const int64_t by_epochs = state.step + steps_left - of_epoch;
   return train.steps > 0 ? std::min(train.steps, by_epochs) : by_epochs;
 }
 

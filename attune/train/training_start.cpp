@@ -56,8 +56,8 @@ void TrainingRun::prepare(bool resume) {
   }
   batches_.emplace(*task_, batch_part(), config_.train.accumulate);
   if (state_.batch >= task_->batches())
-    fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
-                    task_->batches());
+    fail<FileError>("{}: the checkpoint continues at batch {}, but the epoch has only {} batches",
+                    checkpoints_.file(state_.step).string(), state_.batch, task_->batches());
   report_start();
   if (const std::string note = precision_note(resolved(config_.train.precision, device_), device_); !note.empty())
     observer_.on_message(note);

@@ -30,6 +30,16 @@ const Json& member(const Json& json, const char* key, const std::string& where) 
   return *found;
 }
 
+// A value that a field cannot have is an error of the file, not of the user's configuration.
+template <class Config>
+void read_stored_fields(const Json& json, Config& config, const std::string& where) {
+  try {
+    read_fields(json, config, where);
+  } catch (const ConfigError& error) {
+    fail<FileError>("{}", error.what());
+  }
+}
+
 // What may not change between two parts of one run, by the names of the configuration file.
 Json identity(const RunConfig& config) {
   Json fields = Json::object();
@@ -136,7 +146,7 @@ Json with_defaults(Json stored, const std::string& where) {
   for (const auto& [name, value] : stored.items())
     if (name.starts_with(prefix)) known[name.substr(prefix.size())] = value;
   TransformerConfig model;
-  read_fields(known, model, where);
+  read_stored_fields(known, model, where + ": run.model");
   const Json all = write_fields(model);
   for (const auto& [name, value] : all.items()) stored[prefix + name] = value;
   const Json lora = write_fields(LoraConfig{});
@@ -179,7 +189,7 @@ void check_corpus(Json stored, const TrainingParts& parts, const std::string& wh
   const Json digest = stored.value(digest_name(parts.config), Json(parts.corpus_sha256));  // of earlier versions: none
   for (const char* name : kCorpusDigests) stored.erase(name);
   CorpusSize expected;
-  read_fields(stored, expected, where + ": corpus");
+  read_stored_fields(stored, expected, where + ": corpus");
   const Architecture architecture = parts.config.model.architecture;
   const std::string field = parts.config.data.prepared.empty() ? training_files_field(architecture) : "data.prepared";
   if (parts.corpus != expected)
@@ -292,7 +302,7 @@ PrecisionChoice precision_of_checkpoint(const std::filesystem::path& file) {
   TrainConfig train{.precision = PrecisionChoice::automatic};
   if (stored.contains("settings"))
     if (const Json& settings = member(stored, "settings", where); settings.contains("train.precision"))
-      read_fields(Json{{"precision", settings.at("train.precision")}}, train, where + ": settings");
+      read_stored_fields(Json{{"precision", settings.at("train.precision")}}, train, where + ": settings.train");
   return train.precision;
 }
 
@@ -310,7 +320,7 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
   if (stored.contains("settings")) restored.changes = changes_of(member(stored, "settings", where), parts.config);
   if (stored.contains("validation")) restored.validation = member(stored, "validation", where);
   TrainingState& state = restored.state;
-  read_fields(member(stored, "training", where), state, where + ": training");
+  read_stored_fields(member(stored, "training", where), state, where + ": training");
   check(state, where);
 
   for (const auto& [name, parameter] : stored_parameters(parts)) reader.load_into(kParameter + name, *parameter);

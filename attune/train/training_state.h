@@ -20,7 +20,7 @@ struct TrainingState {
   int64_t batch = 0;   // batches of the current epoch that are done
   double seconds = 0;  // of training, without validation and checkpoints
   int64_t tokens = 0;  // that the model has worked on; of the target, where there are two sides
-  LogWindow window;
+  LogWindow window = {};
   int64_t last_validation = -1;     // step
   int64_t without_improvement = 0;  // validations that count against train.patience
   int64_t best_step = -1;           // -1: none
@@ -54,11 +54,11 @@ struct RestoredRun {
 /// one run: [model], [lora] and the model that adapters belong to, the tokenizers, the training text, train.freeze,
 /// train.seed, train.batch_tokens, whether there is a moving average. [optimizer], [schedule] and everything else may
 /// change; `changes` names what did. The number of ranks may change too: a rank that keeps a part of a state takes that
-/// part. Throws FileError when the checkpoint lacks something.
+/// part. Throws FileError when the checkpoint lacks something, or has a value that a field cannot have.
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
 
 /// The train.precision of the run until this checkpoint; `automatic` where the file does not say it, as files of
-/// version 0.1.0 do not. Throws FileError, and ConfigError for a value that is no precision.
+/// version 0.1.0 do not. Throws FileError, also for a value that is no precision.
 PrecisionChoice precision_of_checkpoint(const std::filesystem::path& file);
 
 template <class FieldVisitor>

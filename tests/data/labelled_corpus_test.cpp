@@ -81,6 +81,21 @@ TEST_F(LabelledReading, TextsKnowTheirLines) {
   EXPECT_EQ(corpus.examples[1].line, 4);
 }
 
+TEST_F(LabelledReading, ALabelThatIsUnknownIsNamedByFileAndLine) {
+  write_file(folder_ / "a.tsv", "pos\tgood\n\n");
+  write_file(folder_ / "b.tsv", "pos\tgood\n\nneg\tbad\n");
+  const Texts texts = read_labelled(std::vector{folder_ / "a.tsv", folder_ / "b.tsv"});
+  const auto error = [&](const std::vector<std::string>& labels, bool numbers) {
+    return message_of<DataError>([&] {
+      encode_labelled(texts, labels, WhitespaceTokenizer({"good", "bad"}), {.numbers = numbers});
+    });
+  };
+  EXPECT_EQ(error({"pos"}, false), (folder_ / "b.tsv").string() + ":3: the label is \"neg\", expected one of pos");
+  EXPECT_EQ(error({"score"}, true), (folder_ / "a.tsv").string() + ":1: the label is \"pos\", expected a number");
+  const Texts unlabelled = read("c.tsv", "pos\tgood\n\tbad\n", unlabelled_);
+  EXPECT_EQ(message_of<DataError>([&] { labels_of(unlabelled); }), (folder_ / "c.tsv").string() + ":2: has no label");
+}
+
 TEST_F(LabelledReading, CsvErrorsNameTheLine) {
   EXPECT_EQ(error_of("a.csv", ""), "a.csv:1: has no header line");
   EXPECT_EQ(error_of("a.csv", "id,text\n"), "a.csv:1: has no column \"label\", found id, text");
@@ -201,7 +216,7 @@ TEST(LabelsOf, AreSortedAndDifferent) {
               labels_of(Texts{{"b", ""}, {"b", "x"}});
             }),
             "there are 1 different labels in 2 texts, expected 2 or more");
-  EXPECT_EQ(message_of<DataError>([] { labels_of(Texts{{"b", ""}, {"", "x"}}); }), "text 2 has no label");
+  EXPECT_EQ(message_of<DataError>([] { labels_of(Texts{{"b", ""}, {"", "x"}}); }), "text 2: has no label");
   EXPECT_THROW(labels_of({}), DataError);
 }
 
@@ -225,8 +240,8 @@ TEST(EncodeLabelled, NamesWhatItCannotUse) {
     return message_of<DataError>([&] { encode_labelled(texts, labels, tokenizer); });
   };
   EXPECT_EQ(error({{"0", "a"}, {"maybe", "a"}}, {"0", "1", "2", "3", "4", "5", "6", "7", "8"}),
-            "text 2 has the label \"maybe\", expected one of 0, 1, 2, 3, 4, 5, 6, 7, ...");
-  EXPECT_EQ(error({{"", "a"}}, {"0", "1"}), "text 1 has the label \"\", expected one of 0, 1");
+            "text 2: the label is \"maybe\", expected one of 0, 1, 2, 3, 4, 5, 6, 7, ...");
+  EXPECT_EQ(error({{"", "a"}}, {"0", "1"}), "text 1: the label is \"\", expected one of 0, 1");
   EXPECT_EQ(error({{"0", "a"}}, {"0", "0"}), "the label \"0\" is there twice");
   EXPECT_EQ(error({{"0", ""}}, {"0", "1"}), "no text is left (1 without tokens)");
   EXPECT_EQ(message_of<ConfigError>([&] {
@@ -250,8 +265,42 @@ TEST(EncodeLabelled, NumbersStandBesideTheTokens) {
   const auto error = [&](const Texts& wrong) {
     return message_of<DataError>([&] { encode_labelled(wrong, {"score"}, tokenizer, {.numbers = true}); });
   };
-  EXPECT_EQ(error({{"1", "a"}, {"good", "a"}}), "text 2 has the label \"good\", expected a number");
-  EXPECT_EQ(error({{"", "a"}}), "text 1 has the label \"\", expected a number");
+  EXPECT_EQ(error({{"1", "a"}, {"good", "a"}}), "text 2: the label is \"good\", expected a number");
+  EXPECT_EQ(error({{"", "a"}}), "text 1: the label is \"\", expected a number");
+}
+
+// Training keeps one place for them, and the models that are used read them as they are.
+TEST(EncodeLabelled, TypeIdsThatExamplesCannotHaveAreAnError) {
+  class Types final : public Tokenizer {
+   public:
+    explicit Types(Ids types) : types_(std::move(types)) {}
+    Ids encode(std::string_view text) const override { return Ids(text.empty() ? 0 : types_.size(), 5); }
+    Encoding encode_for_model(std::string_view text, const EncodeOptions&) const override {
+      return {encode(text), text.empty() ? Ids{} : types_};
+    }
+    int32_t vocab_size() const override { return 9; }
+    std::string piece(int32_t) const override { return ""; }
+    std::string kind() const override { return "types"; }
+    std::string file_name() const override { return ""; }
+    void save(const std::filesystem::path&) const override {}
+
+   private:
+    std::string join(const std::vector<int>&) const override { return ""; }
+    Ids types_;
+  };
+  const auto second_of = [](const Ids& types) {
+    const Texts texts{{"0", "a"}};
+    return encode_labelled(texts, {"0"}, Types(types), {.tokenizer_frames_texts = true}).examples[0].second;
+  };
+  EXPECT_EQ(second_of({0, 0, 0}), -1);
+  EXPECT_EQ(second_of({0, 0, 1}), 2);
+  EXPECT_EQ(second_of({1, 1, 1}), 0);
+  EXPECT_TRUE(message_of<ConfigError>([&] {
+                second_of({0, 0, 1, 0});
+              }).starts_with("the tokenizer gives token 3 of a text the type id 0"));
+  EXPECT_TRUE(message_of<ConfigError>([&] {
+                second_of({0, 0, 2});
+              }).starts_with("the tokenizer gives token 2 of a text the type id 2"));
 }
 
 TEST(EncodeLabelled, DoesNotDependOnTheThreads) {

@@ -36,6 +36,7 @@ namespace attune {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using Transports = std::vector<std::unique_ptr<Transport>>;
@@ -412,6 +413,16 @@ TEST(SocketAddress, SaysHostAndPort) {
   EXPECT_TRUE(six.is_loopback());
   EXPECT_FALSE(addresses_of_host("192.0.2.1", 1).at(0).is_loopback());
   EXPECT_EQ(SocketAddress().host(), "?");
+}
+
+// By the address at which a rank reaches rank 0, the others look for it.
+TEST(SocketAddress, ThoseThatOnlyThisMachineReachesComeLast) {
+  std::vector<SocketAddress> given;
+  for (const char* host : {"127.0.1.1", "192.0.2.2", "::1", "192.0.2.1"})
+    given.push_back(addresses_of_host(host, 80).at(0));
+  std::vector<std::string> hosts;
+  for (const SocketAddress& address : loopback_last(given)) hosts.push_back(address.host());
+  EXPECT_THAT(hosts, ElementsAre("192.0.2.2", "192.0.2.1", "127.0.1.1", "::1"));
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST(TransformerConfig, ImpossibleNumbersAreRefused) {
     change(c);
     EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), message);
   };
-  refuses("attention.kv_heads = 3: heads = 4 are not divisible by it",
+  refuses("attention.kv_heads = 3: heads = 4 is not divisible by it",
           [](auto& c) { c.attention = MultiHead{.kv_heads = 3}; });
   refuses("positions.max_length = 8 is below context_length = 16",
           [](auto& c) { c.positions = LearnedPositions{.max_length = 8}; });
@@ -212,6 +212,32 @@ TEST(TransformerConfig, ImpossibleDecodersAreRefused) {
   c.decoder_attention = MultiHead{.kv_heads = 4};
   EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
             "decoder_attention.kv_heads = 4: needs a number from 0 to 2");
+  c.decoder_heads = 8;
+  c.decoder_attention = MultiHead{.kv_heads = 3};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "decoder_attention.kv_heads = 3: decoder_heads = 8 is not divisible by it");
+}
+
+// config.json has no field for them there.
+TEST(TransformerConfig, WhatAnArchitectureDoesNotHaveIsRefused) {
+  const auto refusal = [](Architecture architecture, const std::function<void(TransformerConfig&)>& change) {
+    TransformerConfig c = small_config(architecture);
+    change(c);
+    return message_of<ConfigError>([&] { c.validate(); });
+  };
+  const auto translation = Architecture::encoder_decoder;
+  const std::string none = ": architecture = \"encoder_decoder\" has no such field";
+  EXPECT_EQ(refusal(translation, [](auto& c) { c.embedding_dim = 6; }), "embedding_dim = 6" + none);
+  EXPECT_EQ(refusal(translation, [](auto& c) { c.first_norm = false; }), "first_norm = false" + none);
+  EXPECT_EQ(refusal(translation, [](auto& c) { c.parallel_residual = true; }), "parallel_residual = true" + none);
+  EXPECT_EQ(refusal(translation,
+                    [](auto& c) {
+                      c.layer_attention = {LayerAttention::global, LayerAttention::global};
+                    }),
+            "layer_attention: the number of its entries = 2" + none);
+  EXPECT_EQ(refusal(translation, [](auto& c) { c.token_types = 2; }), "token_types = 2" + none);
+  EXPECT_EQ(refusal(Architecture::decoder_lm, [](auto& c) { c.token_types = 2; }),
+            "token_types = 2: architecture = \"decoder_lm\" has no such field");
 }
 
 }  // namespace

@@ -39,6 +39,19 @@ TEST(GenerationConfig, AMinLengthGivesWayToTheLengthThatIsAskedFor) {
   EXPECT_THAT(message_of<ConfigError>([&] { c.validate(); }), HasSubstr("max_length = 0"));
 }
 
+TEST(GenerationConfig, GroupsGiveWayToTheBeamThatIsAskedFor) {
+  GenerationConfig c{.beam_size = 4, .beam_groups = 4};
+  c.resize_beam(8);
+  EXPECT_EQ(c.beam_size, 8);
+  EXPECT_EQ(c.beam_groups, 4);
+  c.resize_beam(1);
+  EXPECT_EQ(c.beam_groups, 1);
+  EXPECT_NO_THROW(c.validate());
+  c.beam_groups = 0;
+  c.resize_beam(4);
+  EXPECT_THAT(message_of<ConfigError>([&] { c.validate(); }), HasSubstr("beam_groups = 0"));
+}
+
 TEST(GenerationConfig, LengthDivisor) {
   GenerationConfig c{.length_penalty = 0.6};
   EXPECT_DOUBLE_EQ(c.length_divisor(1), 1);

@@ -7,6 +7,7 @@
 #include "attune/nn/attention/multi_head_latent_attention.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/largest_error.h"
 
 namespace attune {
 namespace {
@@ -89,7 +90,7 @@ TEST(Transformer, GradientMatchesFiniteDifferences) {
     require_gradients(*model);
     backward(model->loss(kSource, kTarget, labels, {.label_smoothing = 0.1}).loss);
     const NoGrad no_grad;
-    double worst = 0, largest = 0;
+    LargestError error;
     for (const NamedParameter& p : named_parameters(*model)) {
       ASSERT_TRUE(gradient(*p.tensor).defined()) << p.name;
       for (int64_t i = 0; i < p.tensor->numel(); i += 7) {  // every seventh number of every parameter
@@ -100,12 +101,10 @@ TEST(Transformer, GradientMatchesFiniteDifferences) {
         value = kept - h;
         const double down = model->loss(kSource, kTarget, labels, {.label_smoothing = 0.1}).loss.item();
         value = kept;
-        const double expected = (up - down) / (2 * h), found = gradient(*p.tensor).data<double>()[i];
-        worst = std::max(worst, std::abs(expected - found));
-        largest = std::max(largest, std::abs(expected));
+        error.add(gradient(*p.tensor).data<double>()[i], (up - down) / (2 * h));
       }
     }
-    EXPECT_LT(worst / largest, 1e-6);
+    EXPECT_LT(error.relative(), 1e-6);
   }
 }
 

@@ -129,6 +129,24 @@ TEST(CopyForInference, HasTheResultsOfPanelsAndNothingInCommon) {
   }
 }
 
+// For devices that read tensors: a product of several matrices then needs no copy of them.
+TEST(CopyForInference, KeepsWhatIsAdjacent) {
+  for (const TransformerConfig& c : configs()) {
+    const auto model = random_model(c);
+    const auto copy = inference_copy(*model, {}, Plain{});
+    const auto runs_of = [](Module& module) {
+      std::vector<std::vector<std::string>> names;
+      for (const auto& run : adjacent_runs(named_parameters(module))) {
+        names.emplace_back();
+        for (const NamedParameter& p : run) names.back().push_back(p.name);
+      }
+      return names;
+    };
+    EXPECT_EQ(runs_of(*copy), runs_of(*model)) << name_of(c);
+    EXPECT_TRUE(same_bits(outputs_of(*copy).logits, outputs_of(*model).logits)) << name_of(c);
+  }
+}
+
 TEST(CopyForInference, OfACopySharesItsPanels) {
   const auto model = random_model(configs().back());
   const auto copy = inference_copy(*model, WeightFormat::int8), second = inference_copy(*copy);

@@ -11,6 +11,7 @@
 #include "attune/kernels/gemm/column_sums.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/largest_error.h"
 #include "tests/support/targets.h"
 
 namespace attune {
@@ -74,8 +75,8 @@ TEST(Activation, Float32IsAccurateOnEveryTarget) {
       double error = 0, slope_error = 0;
       for (int64_t i = 0; i < n; ++i) {
         const double v = x.data<float>()[i];
-        error = std::max(error, std::abs(y.data<float>()[i] - activation.value(v)) / std::max(1.0, std::abs(v)));
-        slope_error = std::max(slope_error, std::abs(slope[static_cast<size_t>(i)] - activation.slope(v)));
+        error = larger_error(error, std::abs(y.data<float>()[i] - activation.value(v)) / std::max(1.0, std::abs(v)));
+        slope_error = larger_error(slope_error, std::abs(slope[static_cast<size_t>(i)] - activation.slope(v)));
       }
       EXPECT_LT(error, 2e-7) << target << " " << static_cast<int>(activation.kind);
       EXPECT_LT(slope_error, 4e-7) << target << " " << static_cast<int>(activation.kind);

@@ -264,9 +264,29 @@ TEST(Adam, RefusesNumbersOutOfRange) {
             }),
             "epsilon = 0: needs a positive number");
   EXPECT_EQ(message_of<ConfigError>([&] {
+              Adam({{"p", &p}}, {.weight_decay = std::nan("")});
+            }),
+            "weight_decay = nan: needs a number from 0 to 1000000");
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              Adam({{"p", &p}}, {.clip_norm = -1});
+            }),
+            "clip_norm = -1: needs a number from 0 to 1000000");
+  EXPECT_EQ(message_of<ConfigError>([&] {
               Adam({{"p", &p}}, {}, -0.5);
             }),
             "moving_average = -0.5: needs a number from 0 to below 1");
+}
+
+TEST(Adam, NeedsARangeAndARateForEachParameter) {
+  Tensor a = leaf(Tensor::zeros({2})), b = leaf(Tensor::zeros({2}));
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              Adam({{"a", &a}, {"b", &b}}, {}, 0, {{0, 2}});
+            }),
+            "adam: 1 ranges for 2 parameters");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              Adam({{"a", &a}, {"b", &b}}, {}, 0, {}, {0.5});
+            }),
+            "adam: 1 rates for 2 parameters");
 }
 
 TEST(Adam, RefusesGradientsOnAnotherDeviceThanTheirParameter) {

@@ -95,7 +95,7 @@ TEST(CharacterTokenizer, RefusesHostileJson) {
   EXPECT_EQ(error_of_characters(R"(["a"], "characters": ["b"])"), R"(tokenizer.json: JSON has key "characters" twice)");
   std::string many = "[\"a\"";
   for (int i = 0; i < 5 << 20; ++i) many += ",\"a\"";
-  EXPECT_EQ(error_of_characters(many + "]"), "tokenizer.json: JSON has more than 4194304 values");
+  EXPECT_EQ(error_of_characters(many + "]"), "tokenizer.json: JSON has more than 4194320 values");
 }
 
 TEST(ByteTokenizer, MapsBytesToIdsAndBack) {
@@ -139,6 +139,10 @@ TEST(LoadTokenizer, DispatchesOnTheType) {
            R"("type": "whitespace", "characters" or "bytes")";
   };
   EXPECT_EQ(error_of(R"({"type": "BPE"})"), refused(R"("type" is "BPE")"));
+  EXPECT_EQ(error_of("\xEF\xBB\xBF"
+                     R"({"type": "BPE"})"),
+            refused(R"("type" is "BPE")"))
+      << "a byte order mark";
   for (const char* json : {"[]", R"( ["type"])", "5", "null"}) EXPECT_EQ(error_of(json), refused("is not an object"));
   for (const char* json : {"{}", R"({"type": 1})", R"({"type": {"type": "bytes"}})"})
     EXPECT_EQ(error_of(json), refused(R"(has no "type")")) << json;

@@ -103,6 +103,8 @@ TEST(SentencePieceCheck, RefusesBadPieces) {
   EXPECT_NE(error_of(specials + letters + piece("a")).find("already defined"), std::string::npos);
   EXPECT_EQ(error_of(""), "not a SentencePiece model: it has no pieces");
   EXPECT_EQ(error_of(specials + message(2, number(3, 9))), "the model type 9 is unknown");
+  EXPECT_EQ(error_of(specials + letters + message(2, varint(35 << 3 | 5) + std::string("\1\0\0\0", 4))),
+            "byte_fallback has wire type 5, expected 0");
   std::string symbols, symbol;
   for (int i = 0; i < 65; ++i) symbols += piece(symbol += 'x', user_defined);
   EXPECT_EQ(error_of(specials + symbols), "more than 64 user-defined symbols are prefixes of one another");

@@ -1,5 +1,6 @@
 #include "attune/text/sentence_piece_processor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 
@@ -16,6 +17,7 @@ namespace attune {
 namespace {
 
 using Kind = SentencePieceOptions::Kind;
+using ::testing::MatchesRegex;
 
 std::string trained(Kind kind, bool byte_fallback = false) {
   const int32_t size = byte_fallback ? 400 : 100;
@@ -69,8 +71,17 @@ TEST_P(SentencePieceProcessorKinds, CutsTextsAsTheLibraryDoes) {
 }
 
 TEST_P(SentencePieceProcessorKinds, LeavesModelsWithPiecesOfBytesAsTheyAre) {
-  expect_same_as_the_library(trained(GetParam(), true));
-  expect_same_as_the_library(trained(GetParam()) + "\x0A\x0A\x0A\x06<0x41>\x18\x01");  // a normal piece of that name
+  const std::string with_bytes = trained(GetParam(), true), normal = "\x0A\x0A\x0A\x06<0x41>\x18\x01";
+  expect_same_as_the_library(with_bytes);
+  expect_same_as_the_library(with_bytes + normal);  // and a normal piece with the name of a byte
+}
+
+// Without byte_fallback, such a piece could not be told from the piece of the byte that is added.
+TEST_P(SentencePieceProcessorKinds, APieceWithTheNameOfAByteNeedsByteFallback) {
+  const std::string model = trained(GetParam()), piece = "\x0A\x0A\x0A\x06<0x41>\x18\x01";
+  EXPECT_THAT(message_of<FileError>([&] { load_sentence_piece(model + piece, "m"); }),
+              MatchesRegex("m: piece [0-9]+ has the name of a byte, <0x41>, but the model has no byte_fallback"));
+  expect_same_as_the_library(model + "\x0A\x0A\x0A\x06<0x4g>\x18\x01");  // no name of a byte
 }
 
 double seconds_to_encode(const sentencepiece::SentencePieceProcessor& processor, size_t characters) {
@@ -92,7 +103,9 @@ double seconds_to_encode(const sentencepiece::SentencePieceProcessor& processor,
 }
 
 TEST_P(SentencePieceProcessorKinds, ARunOfUnknownCharactersTakesLinearTime) {
-  const auto processor = load_sentence_piece(trained(GetParam()), "m");
+  // What says byte_fallback before it takes it back has no pieces of bytes.
+  const std::string on("\x12\x03\x98\x02\x01", 5), off("\x12\x03\x98\x02\x00", 5);
+  const auto processor = load_sentence_piece(trained(GetParam()) + on + off, "m");
   EXPECT_LT(seconds_to_encode(*processor, 400'000), 32 * seconds_to_encode(*processor, 50'000))
       << "linear time is 8 times as long, quadratic time 64";
 }

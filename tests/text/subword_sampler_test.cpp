@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "attune/text/limited_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/errors.h"
@@ -124,7 +125,11 @@ TEST(SubwordSampler, LeavesOutMerges) {
 
 TEST(SubwordSampler, NeedsASentencePieceModel) {
   EXPECT_THAT(message_of<ConfigError>([] { SubwordSampler(WhitespaceTokenizer({"a"}), 0.1); }),
-              HasSubstr("train.subword_sampling = 0.1: needs a SentencePiece tokenizer, found whitespace"));
+              HasSubstr("train.subword_sampling = 0.1: needs a SentencePiece model without a Hugging Face class, found "
+                        "whitespace"));
+  const std::shared_ptr<const Tokenizer> whole = trained_tokenizer(Kind::bpe);
+  EXPECT_THAT(message_of<ConfigError>([&] { SubwordSampler(*limited_tokenizer(whole, 90), 0.1); }),
+              HasSubstr("found one with the ids of a Hugging Face class, or with tokens that the model lacks"));
 }
 
 }  // namespace

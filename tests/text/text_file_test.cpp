@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <rapidcheck/gtest.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "attune/base/file.h"
+#include "attune/base/random.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -120,6 +124,22 @@ TEST_F(TextFile, BoundsWhatADecompressionBombYields) {
             std::string::npos);
 }
 
+TEST_F(TextFile, BoundsTheBytesThatAByteOfGzipYields) {
+  const std::string bomb = gzip(std::string(64 << 20, ' ') + "\n"), honest = gzip(std::string(1 << 19, ' ') + "\n");
+  const TextLimits limits{.line_bytes = int64_t{1} << 30, .gzip_bytes = 1 << 20};
+  const std::string expected = ", 1048576 and 64 a byte are accepted";
+  EXPECT_NE(message_of<FileError>([&] { lines_of(bomb, limits); }).find(expected), std::string::npos);
+  EXPECT_EQ(lines_of(honest, limits).size(), 1u);
+  // Plain text has no limit, so that one that is read as a stream may be larger than memory.
+  EXPECT_EQ(TextLimits{}.total_bytes, INT64_MAX);
+  EXPECT_EQ(TextLimits{}.lines, INT64_MAX);
+  Random random(1);
+  std::string noise;
+  while (noise.size() < size_t{2} << 20) noise += static_cast<char>('a' + static_cast<int>(random.uniform() * 26));
+  EXPECT_EQ(lines_of(noise, limits), Lines{noise});
+  EXPECT_EQ(lines_of(gzip(noise), limits), Lines{noise});
+}
+
 // 64 KB that become 64 million lines, each of which would take memory of its own.
 TEST_F(TextFile, BoundsTheLinesThatAByteYields) {
   const std::string bomb = gzip(std::string(64 << 20, '\n')), honest = gzip(std::string(1 << 19, '\n'));
@@ -194,6 +214,27 @@ TEST_F(TextFile, KnowsWhetherALineIsAtHand) {
   ::close(ends[0]);
 }
 
+TEST_F(TextFile, ASignalIsNoLine) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  std::jthread other([&, waiting = ::pthread_self()] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::pthread_kill(waiting, SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    ::close(ends[1]);
+  });
+  LineReader reader(ends[0], "pipe");
+  EXPECT_FALSE(reader.at_hand(200)) << "the end comes later";
+  other.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_TRUE(reader.at_hand(0)) << "the end";
+  ::close(ends[0]);
+}
+
 TEST_F(TextFile, KnowsGzipThatArrivesByteByByte) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -250,8 +291,8 @@ TEST_F(TextFile, PiecesNameTheLineOfBadText) {
   EXPECT_THROW(pieces_of(write("text", std::string(500, '\x80')), 64), DataError);
   EXPECT_THROW(pieces_of(write("text", "cut off \xE6\x97"), 64), DataError);
   EXPECT_NE(message_of<FileError>([&] {
-              pieces_of(write("text", gzip(std::string(8 << 20, ' '))), 1000, {.total_bytes = 1 << 20});
-            }).find("larger than the limit of 1048576 bytes"),
+              pieces_of(write("text", gzip(std::string(8 << 20, ' '))), 1000, {.gzip_bytes = 1 << 20});
+            }).find("1048576 and 64 a byte are accepted"),
             std::string::npos);
   EXPECT_THROW(TextReader(folder_.path() / "absent"), FileError);
 }

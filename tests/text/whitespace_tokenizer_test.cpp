@@ -6,6 +6,7 @@
 
 #include "attune/base/file.h"
 #include "attune/text/character_tokenizer.h"
+#include "attune/text/vocabulary_json.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -131,11 +132,26 @@ TEST(WhitespaceTokenizer, RefusesHostileJson) {
   EXPECT_TRUE(error_of_json(R"({"type": 1e999})").starts_with("tokenizer.json: is not valid JSON: "));
 }
 
+// Not only after a training that took a day.
+TEST(WhitespaceTokenizer, WritesNoFileThatItCannotRead) {
+  const TemporaryFolder folder(memory_folder());
+  std::vector<std::string> words;
+  for (int i = 0; i < 65; ++i) words.push_back(std::to_string(i) + std::string(1 << 20, 'a'));
+  const std::string message =
+      message_of<DataError>([&] { WhitespaceTokenizer(words).save(folder / "vocabulary.json"); });
+  EXPECT_TRUE(message.ends_with("at most 67108864 are accepted; set max_size (data.vocab_size, --vocab-size)"))
+      << message;
+  EXPECT_FALSE(is_there(folder / "vocabulary.json"));
+  std::string largest = R"({"type": "whitespace", "subword_marker": "@@", "pieces": [0)";
+  for (size_t i = 1; i < kMaxPieces; ++i) largest += ",0";
+  EXPECT_EQ(vocabulary_type(largest + "]}", "vocabulary.json"), "whitespace");
+}
+
 TEST(WhitespaceTokenizer, RefusesHugeOrDeepJsonBeforeItIsBuilt) {
   EXPECT_EQ(error_of_json(std::string(20 << 20, '[')), "tokenizer.json: JSON is nested more than 2 levels deep");
   std::string many = "[0";
   for (int i = 0; i < 5 << 20; ++i) many += ",0";
-  EXPECT_EQ(error_of_json(many + "]"), "tokenizer.json: JSON has more than 4194304 values");
+  EXPECT_EQ(error_of_json(many + "]"), "tokenizer.json: JSON has more than 4194320 values");
   EXPECT_EQ(error_of_json(std::string(65 << 20, ' ')),
             "tokenizer.json: has 68157440 bytes, at most 67108864 are accepted here");
 }

@@ -1,13 +1,16 @@
 #include "attune/train/evaluate_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "attune/base/descriptor.h"
 #include "attune/base/file.h"
 #include "attune/base/interrupt.h"
 #include "attune/data/text_stream.h"
@@ -71,6 +74,20 @@ TEST_F(EvaluateFile, ATextWhoseLossIsNotFiniteIsNamed) {
     std::filesystem::remove_all(folder_ / "spoilt");
     std::filesystem::remove_all(folder_ / "model");
   }
+}
+
+// Its bytes would be counted after they are gone.
+TEST_F(EvaluateFile, APipeIsRefused) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Descriptor reading(ends[0]);
+  {
+    const Descriptor writing(ends[1]);
+    ASSERT_EQ(::write(writing.get(), "The dog\n", 8), 8);
+  }
+  const std::string name = "/dev/fd/" + std::to_string(reading.get());
+  EXPECT_EQ(message_of<FileError>([&] { evaluate_file(model(TextUnit::line), name); }),
+            name + ": needs a regular file, which is read twice: for its tokens, and for its bytes");
 }
 
 TEST_F(EvaluateFile, Refusals) {

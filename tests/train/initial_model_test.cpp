@@ -267,7 +267,7 @@ TEST_F(InitialModelTest, ALabelThatTheModelLacksNamesTheRemedy) {
     train(config_of(hub("bert-classifier"), keys), folder_ / "run");
   };
   EXPECT_THAT(message_of<DataError>([&] { run({}); }),
-              testing::AllOf(HasSubstr("train.tsv: text 1 has the label \"good\", expected one of LABEL_0, LABEL_1, "),
+              testing::AllOf(HasSubstr("train.tsv:1: the label is \"good\", expected one of LABEL_0, LABEL_1, "),
                              HasSubstr("; model.labels = [] takes the labels of the text, and a new head")));
   EXPECT_NO_THROW(run({"model.labels=[]"}));
   const std::string other = file("valid.tsv", "fair\ta cat\n");
@@ -275,7 +275,7 @@ TEST_F(InitialModelTest, ALabelThatTheModelLacksNamesTheRemedy) {
   EXPECT_THAT(message_of<DataError>([&] {
                 run({"model.labels=[]", set("data.valid_files", other)});
               }),
-              ::testing::EndsWith("valid.tsv: text 1 has the label \"fair\", expected one of bad, good"))
+              ::testing::EndsWith("valid.tsv:1: the label is \"fair\", expected one of bad, good"))
       << "it would not help";
 }
 

@@ -199,6 +199,29 @@ TEST_F(PrepareTest, WhatDoesNotFitTheConfigurationIsNamed) {
               HasSubstr("data.prepared = "));
 }
 
+TEST_F(PrepareTest, WhatAFolderHasNoPlaceForIsRefusedByItsField) {
+  const auto refused = [&](const RunConfig& config) {
+    return message_of<ConfigError>([&] { prepare_corpus(config, folder_ / "prepared"); });
+  };
+  const std::string why = ": what is prepared has single texts with bos and eos; train on the text itself";
+  RunConfig framed = config_of(Architecture::encoder_classifier);
+  framed.data.tokenizer_frames_texts = true;
+  EXPECT_EQ(refused(framed), "data.tokenizer_frames_texts = true" + why);
+  framed.train.initialize_from = "model";
+  EXPECT_EQ(refused(framed), "train.initialize_from = \"model\"" + why);
+  RunConfig pairs = config_of(Architecture::encoder_classifier);
+  pairs.data.second_text_field = "b";
+  EXPECT_EQ(refused(pairs), "data.second_text_field = \"b\"" + why);
+  RunConfig translation = config_of(Architecture::encoder_decoder);
+  translation.generation.special_tokens = true;
+  EXPECT_EQ(refused(translation), "generation.special_tokens = true" + why);
+  RunConfig answers = config_of(Architecture::decoder_lm);
+  answers.data.text_unit = TextUnit::answer;
+  EXPECT_EQ(refused(answers),
+            "data.text_unit = \"answer\": prompts and answers cannot be prepared; train on the text itself "
+            "(data.train_files)");
+}
+
 TEST_F(PrepareTest, DamagedFoldersAreRefused) {
   const RunConfig config = prepared(config_of(Architecture::encoder_decoder));
   put("00001.tokens", 8, "\x07");

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "attune/io/checkpoint.h"
 #include "attune/io/parameter_file.h"
@@ -381,7 +382,7 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
     checkpoint.state[Json::json_pointer(field)] = value;
     write_checkpoint(file, checkpoint);
     const std::string name = field.substr(field.rfind('/') + 1);
-    EXPECT_THAT(message_of<Error>([&] { train(config_, folder_ / "run", true); }),
+    EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", true); }),
                 AllOf(HasSubstr("step-00000020.safetensors: training"), HasSubstr(name)));
   }
   checkpoint.state = good;
@@ -389,6 +390,25 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
   write_checkpoint(file, checkpoint);
   EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", true); }),
               HasSubstr("step-00000020.safetensors: the trainer's state has an unknown key \"setings\""));
+}
+
+TEST_F(ResumeTest, AValueOfAnotherTypeIsAnErrorOfTheFile) {
+  config_.train.steps = 2;
+  train(config_, folder_ / "run");
+  const fs::path file = checkpoint_file(folder_ / "run", 2);
+  const auto refusal = [&](const char* section, const char* key, const Json& value) {
+    Json before;
+    change_state(file, [&](Json& state) { before = std::exchange(state.at(section).at(key), value); });
+    const std::string message = message_of<FileError>([&] { train(config_, folder_ / "run", true); });
+    change_state(file, [&](Json& state) { state.at(section).at(key) = before; });
+    return message;
+  };
+  EXPECT_EQ(refusal("training", "step", "x"), file.string() + ": training.step: is \"x\", needs a whole number");
+  EXPECT_EQ(refusal("corpus", "tokens", "x"), file.string() + ": corpus.tokens: is \"x\", needs a whole number");
+  EXPECT_EQ(refusal("run", "model.heads", "x"), file.string() + ": run.model.heads: is \"x\", needs a whole number");
+  config_.train.precision = PrecisionChoice::automatic;
+  EXPECT_THAT(refusal("settings", "train.precision", "x"),
+              HasSubstr(file.string() + ": settings.train.precision: is \"x\", needs one of "));
 }
 
 TEST_F(ResumeTest, StateOfARunWithoutValidationsOrWithNegativeCorrelationGoesOn) {

@@ -1,8 +1,10 @@
 #include "attune/models/kinds/attention_setting.h"
 
 #include <cmath>
+#include <string>
 
 #include "attune/base/fail.h"
+#include "attune/models/kinds/with_prefix.h"
 
 namespace attune {
 
@@ -22,11 +24,9 @@ void check_rotary_width(const std::string& field, int64_t width, const Attention
     fail<ConfigError>("{} = {}: {} = \"rotary\" need an even number", field, width, setting.positions_field);
   if (rotary.dimensions > width)
     fail<ConfigError>("{}.dimensions = {}: {} is {}", setting.positions_field, rotary.dimensions, field, width);
-  try {
-    rotary_frequencies(rotary, rotary.dimensions > 0 ? rotary.dimensions : width);  // checks the number of its factors
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}.{}", setting.positions_field, error.what());
-  }
+  with_prefix(std::string(setting.positions_field) + ".", [&] {  // checks the number of its factors
+    rotary_frequencies(rotary, rotary.dimensions > 0 ? rotary.dimensions : width);
+  });
 }
 
 }  // namespace attune

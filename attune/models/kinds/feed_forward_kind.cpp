@@ -6,6 +6,7 @@
 
 #include "attune/base/check.h"
 #include "attune/models/kinds/layers_text.h"
+#include "attune/models/kinds/with_prefix.h"
 #include "attune/nn/mixture_of_experts.h"
 #include "attune/ops/routing.h"
 
@@ -58,11 +59,7 @@ void validate(const FeedForwardKind& kind, const FeedForwardConfig& network, int
   if (c.shared_experts * width > kMostWidth)
     fail<ConfigError>("feed_forward.shared_experts = {}: as wide as {} each they are wider than {}", c.shared_experts,
                       width, kMostWidth);
-  try {
-    check_routing(c.routing(), c.experts);
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("feed_forward.{}", error.what());
-  }
+  with_prefix("feed_forward.", [&] { check_routing(c.routing(), c.experts); });
   check_range("feed_forward.balance_loss", c.balance_loss, 0, 1e6);
   check_range("feed_forward.bias_rate", c.bias_rate, 0, 1);
   if (c.bias_rate > 0 && !c.choice_bias)

@@ -27,7 +27,8 @@ double MultiHead::scale_in(const AttentionSetting& setting) const {
 void MultiHead::validate(const std::string& field, const AttentionSetting& setting) const {
   check_range(field + ".kv_heads", kv_heads, 0, setting.heads);
   if (setting.heads % key_heads(setting.heads) != 0)
-    fail<ConfigError>("{}.kv_heads = {}: heads = {} are not divisible by it", field, kv_heads, setting.heads);
+    fail<ConfigError>("{}.kv_heads = {}: {} = {} is not divisible by it", field, kv_heads, setting.heads_field,
+                      setting.heads);
   check_attention_scale(field, scale);
   if (scale_by_layer && setting.shared_layers)
     fail<ConfigError>("{}.scale_by_layer = true: needs share_layers = false", field);

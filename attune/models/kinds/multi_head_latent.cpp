@@ -33,8 +33,8 @@ void MultiHeadLatent::validate(const std::string& field, const AttentionSetting&
   if (setting.positions.rotary) {
     if (rotary_dim == 0)
       fail<ConfigError>(
-          "{}.rotary_dim = 0: {} = \"rotary\" would turn keys that are to be absorbed; latent attention needs "
-          "dimensions of their own for them",
+          "{}.rotary_dim = 0: {} = \"rotary\" needs a rotary_dim above 0, since latent attention rotates separate "
+          "dimensions",
           field, setting.positions_field);
     check_rotary_width(field + ".rotary_dim", rotary_dim, setting);
   } else if (rotary_dim > 0 && setting.self) {

@@ -5,21 +5,12 @@
 #include <limits>
 
 #include "attune/base/check.h"
+#include "attune/models/kinds/with_prefix.h"
 #include "attune/nn/attention/attention.h"
 #include "attune/nn/positional_encoding.h"
 
 namespace attune {
 namespace {
-
-// Puts "positions." in front of the message of a ConfigError.
-template <class Check>
-void with_prefix(Check&& check) {
-  try {
-    check();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("positions.{}", error.what());
-  }
-}
 
 // The defaults of a kind: it does nothing.
 template <class Kind>
@@ -102,7 +93,7 @@ struct PositionTraits<RelativeBiasPositions> : DefaultTraits<RelativeBiasPositio
     return {.heads = heads, .buckets = kind.buckets, .max_distance = kind.max_distance, .bidirectional = bidirectional};
   }
   static void validate(const RelativeBiasPositions& kind, const PositionSetting&) {
-    with_prefix([&] { config(kind, 1, true).validate(); });
+    with_prefix("positions.", [&] { config(kind, 1, true).validate(); });
   }
   static std::shared_ptr<RelativeBias> build_bias(const RelativeBiasPositions& kind, int64_t heads,
                                                   bool bidirectional) {
@@ -117,7 +108,7 @@ struct PositionTraits<RelativeBiasPositions> : DefaultTraits<RelativeBiasPositio
 template <>
 struct PositionTraits<RotaryOptions> : DefaultTraits<RotaryOptions> {
   static void validate(const RotaryOptions& kind, const PositionSetting&) {
-    with_prefix([&] { kind.validate(); });
+    with_prefix("positions.", [&] { kind.validate(); });
   }
   static AttentionPositions in_attention(const RotaryOptions& kind) { return {.rotary = kind}; }
   static std::string attention_detail(const RotaryOptions&) { return ", rotary"; }

@@ -8,6 +8,7 @@
 #include "attune/nn/attention/query_groups.h"
 #include "attune/ops/attention/concat_heads.h"
 #include "attune/ops/linear/per_head_matmul.h"
+#include "attune/ops/linear/precision.h"
 
 namespace attune {
 namespace {
@@ -187,7 +188,9 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Cach
   std::vector<bool> expanded;
   for (const QueryGroup& g : groups) expanded.push_back(expands(q, g.begin, g.end));
   if (std::find(expanded.begin(), expanded.end(), true) == expanded.end()) return attend_absorbed(query, q, cache);
-  Tensor out = Tensor::empty({query.size(0), config_.d_model}, {query.dtype(), query.device()});
+  // The query may be bfloat16, and so may what the expanded form returns: the groups meet in the type of sums.
+  const Tensor out =
+      Tensor::empty({query.size(0), config_.d_model}, {w_o_.projection().weight.dtype(), query.device()});
   for (size_t i = 0, next = 0; i < groups.size(); i = next) {
     next = i + 1;
     while (!expanded[i] && next < groups.size() && !expanded[next]) ++next;  // absorbed rows share their products
@@ -197,8 +200,8 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Cach
                              .table = &table};
     const Tensor rows = query.rows(g.begin, g.end);
     const AdapterRowsScope adapters(adapters_of(g));
-    out.rows(g.begin, g.end)
-        .copy_from(expanded[i] ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states);
+    const Tensor states = expanded[i] ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states;
+    out.rows(g.begin, g.end).copy_from(for_sums(states));
   }
   return {.states = out, .weights = {}};  // if weights are wanted, all groups are absorbed
 }

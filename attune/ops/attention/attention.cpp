@@ -9,6 +9,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/attention/attention.h"
+#include "attune/ops/attention/attention_check.h"
 #include "attune/ops/attention/relative_tables.h"
 #include "attune/ops/linear/precision.h"
 #include "attune/ops/rows.h"
@@ -39,11 +40,6 @@ void check_lengths(const AttentionOptions& options) {
   }
 }
 
-// The type of scores, weights and tables.
-DType sum_type(const HeadColumns& q) {
-  return q.x.dtype() == DType::bf16 ? DType::f32 : q.x.dtype();
-}
-
 // The shape of the heads as text, [rows, heads, d].
 std::string text(const HeadColumns& part) {
   return Shape{part.x.size(0), part.heads, part.d}.text();
@@ -54,8 +50,7 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
   if (q.x.dtype() == DType::bf16 && !attention_reads_bfloat16(q.x.device()))
     fail<ShapeError>("attention: q is bfloat16, which needs a GPU; {} needs float32", q.x.device().text());
   if (q.x.dtype() != DType::bf16 && !is_floating(q.x.dtype())) refuse_dtype("attention", q.x.dtype());
-  if (options.scale < 0)
-    fail<ShapeError>("attention: scale = {}, needs a positive number, or 0 for 1 / sqrt(d_k)", options.scale);
+  check_scale("attention", options.scale);
   check_soft_cap("attention", options.soft_cap, options.alibi || options.distance_bias.defined());
   if (q.x.dtype() != k.x.dtype() || q.x.dtype() != v.x.dtype())
     fail<ShapeError>("attention: q is {}, k {}, v {}", name_of(q.x.dtype()), name_of(k.x.dtype()),
@@ -77,16 +72,9 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
     fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.x.size(0));
   check_mask(options);
   check_lengths(options);
-  const DType sums = sum_type(q);
+  const DType sums = sum_type(q.x.dtype());  // of scores, weights and tables
   check_relative_tables("attention", options.relative_keys, options.relative_values, sums, q.d, v.d);
   check_distance_bias("attention", options.distance_bias, sums, q.heads);
-}
-
-void check_columns(const char* name, const HeadColumns& part) {
-  const bool matrix = part.x.defined() && part.x.rank() == 2;
-  if (!matrix || part.column < 0 || part.heads < 0 || part.d < 0 || part.column + part.heads * part.d > part.x.size(1))
-    fail<ShapeError>("attention: {} heads of {} from column {} on do not lie in {} {}", part.heads, part.d, part.column,
-                     name, part.x.shape().text());
 }
 
 Tensor empty_or_undefined(const Tensor& like) {
@@ -193,12 +181,12 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
                           const AttentionOptions& options, bool with_weights) {
   const ProfileScope scope("attention");
-  check_columns("q", q);
-  check_columns("k", k);
-  check_columns("v", v);
+  check_columns("attention", "q", q);
+  check_columns("attention", "k", k);
+  check_columns("attention", "v", v);
   check(q, k, v, options);
   Parts parts = parts_of(q, k, v);
-  const TensorOptions sums{sum_type(q), q.x.device()};
+  const TensorOptions sums{sum_type(q.x.dtype()), q.x.device()};
   Tensor out = Tensor::empty({q.x.size(0), q.heads, v.d}, {q.x.dtype(), q.x.device()});
   const Tensor log_sum_exp = Tensor::empty({q.x.size(0), q.heads}, sums);
   Tensor weights;

@@ -7,6 +7,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/attention/cached_attention.h"
 #include "attune/ops/attention/attention.h"
+#include "attune/ops/attention/attention_check.h"
 #include "attune/ops/attention/relative_tables.h"
 #include "attune/ops/rows.h"
 #include "attune/tensor/dispatch.h"

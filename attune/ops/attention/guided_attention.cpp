@@ -7,7 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/attention/guided_attention.h"
-#include "attune/ops/attention/relative_tables.h"
+#include "attune/ops/attention/attention_check.h"
 #include "attune/ops/rows.h"
 #include "attune/ops/scale.h"
 #include "attune/tensor/dispatch.h"
@@ -18,10 +18,10 @@ namespace {
 constexpr const char* kOp = "guided_attention_loss";
 
 void check_heads(const char* name, const HeadColumns& part, const Sequences& sequences) {
-  if (!part.x.defined() || part.x.rank() != 2 || part.heads < 1 || part.d < 1 || part.column < 0 ||
-      part.column + part.heads * part.d > part.x.size(1))
-    fail<ShapeError>("{}: {} heads of {} from column {} on do not lie in {} {}", kOp, part.heads, part.d, part.column,
-                     name, part.x.shape().text());
+  check_columns(kOp, name, part);
+  if (part.heads < 1 || part.d < 1)
+    fail<ShapeError>("{}: {} has {} heads of {} columns, needs at least one head of at least one column", kOp, name,
+                     part.heads, part.d);
   if (part.x.size(0) != sequences.total())
     fail<ShapeError>("{}: {} has {} rows, its sequences have {}", kOp, name, part.x.size(0), sequences.total());
 }
@@ -56,6 +56,7 @@ void check(const HeadColumns& q, const HeadColumns& k, const GuidedAttentionOpti
     fail<ShapeError>("{}: q {} of {} heads of {} does not fit k {} of {} heads of {}", kOp, name_of(q.x.dtype()),
                      q.heads, q.d, name_of(k.x.dtype()), k.heads, k.d);
   if (o.head < 0 || o.head >= q.heads) fail<ShapeError>("{}: head {} of {}", kOp, o.head, q.heads);
+  check_scale(kOp, o.scale);
   check_soft_cap(kOp, o.soft_cap, false);
   check_device(kOp, q.x, {k.x});
   check_links(o);

@@ -1,7 +1,5 @@
 #include "attune/ops/attention/relative_tables.h"
 
-#include <cmath>
-
 #include "attune/base/fail.h"
 
 namespace attune {
@@ -35,13 +33,6 @@ void check_distance_bias(std::string_view op, const Tensor& bias, DType dtype, i
 int64_t relative_clip(const Tensor& keys, const Tensor& values) {
   const Tensor& table = keys.defined() ? keys : values;
   return table.defined() ? table.size(0) / 2 : 0;
-}
-
-void check_soft_cap(std::string_view op, double soft_cap, bool added) {
-  if (!(soft_cap >= 0 && std::isfinite(soft_cap)))
-    fail<ConfigError>("{}: soft_cap = {}, needs a finite number of at least 0", op, soft_cap);
-  if (soft_cap > 0 && added)
-    fail<ConfigError>("{}: soft_cap = {}, together with a term that is added to the scores", op, soft_cap);
 }
 
 }  // namespace attune

@@ -18,7 +18,4 @@ void check_distance_bias(std::string_view op, const Tensor& bias, DType dtype, i
 /// The clip of the tables: larger distances count as this one. 0 without a table.
 int64_t relative_clip(const Tensor& keys, const Tensor& values);
 
-/// Throws ConfigError unless the soft cap is 0 or a finite number above 0, and 0 where a term is `added` to the scores.
-void check_soft_cap(std::string_view op, double soft_cap, bool added);
-
 }  // namespace attune

@@ -22,9 +22,7 @@ namespace {
 
 // A tensor for the product of x and a weight.
 Tensor empty_product(const Tensor& x, const Tensor& weight, DType type) {
-  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-  shape.back() = weight.size(0);
-  return Tensor::empty(Shape{std::span<const int64_t>(shape)}, {type, x.device()});
+  return Tensor::empty(shape_with_columns(x, weight.size(0)), {type, x.device()});
 }
 
 constexpr size_t kMostSideBySide = 3;
@@ -53,8 +51,7 @@ OutputGradients output_gradients(const LinearTape& tape, Tensor dy) {
   const bool changes = with_activation || dy.dtype() != type;
   OutputGradients result{.dz = dy, .d_bias = {}};
   if (changes) result.dz = Tensor::empty(dy.shape(), {type, dy.device()});
-  if (tape.needs_bias)
-    result.d_bias = Tensor::empty({dy.size(-1)}, {type == DType::bf16 ? DType::f32 : type, dy.device()});
+  if (tape.needs_bias) result.d_bias = Tensor::empty({dy.size(-1)}, {sum_type(type), dy.device()});
   if (!changes && !tape.needs_bias) return result;
   const LinearGradient arguments{.dy = dy,
                                  .saved = tape.activation_input,
@@ -94,10 +91,8 @@ Gradients backward(const LinearTape& tape, const Tensor& dy) {
   const auto [dz, d_bias] = output_gradients(tape, dy);
   Gradients gradients{{}, {}, d_bias};
   if (tape.needs_x) gradients[0] = Tensor::empty(tape.x.shape(), {tape.x_type, dz.device()});
-  if (tape.needs_weight) {
-    const DType type = dz.dtype() == DType::bf16 ? DType::f32 : dz.dtype();
-    gradients[1] = Tensor::empty({dz.size(-1), tape.x.size(-1)}, {type, dz.device()});
-  }
+  if (tape.needs_weight)
+    gradients[1] = Tensor::empty({dz.size(-1), tape.x.size(-1)}, {sum_type(dz.dtype()), dz.device()});
   const bool widens = tape.needs_x && !tape.again.empty();
   const Tensor weight = widens ? stacked_weights(tape.x, tape.again, tape.x.dtype() == DType::bf16) : tape.weight;
   dispatch(dz.device(), [&, dz = dz](auto device) {
@@ -114,11 +109,6 @@ struct Stack {
   size_t count = 0;
   Tensor weight, bias;  // of the product
 };
-
-// Whether products of x take bfloat16.
-bool takes_bfloat16(const Tensor& x) {
-  return x.dtype() == DType::bf16 || (bfloat16_products() && x.dtype() == DType::f32);
-}
 
 Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
   if (parameters.empty() || parameters.size() > kMostSideBySide)

@@ -46,15 +46,12 @@ void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> 
     width += part.weight->out();
   }
   const bool together = products.size() == 1;
-  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   std::array<PanelPart, kMostPanelParts> parts;
   int64_t column = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const PanelWeight& weight = *parameters[i].weight;
-    if (!together || i == 0) {
-      shape.back() = together ? width : weight.out();
-      products[i] = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {DType::f32, x.device()});
-    }
+    if (!together || i == 0)
+      products[i] = Tensor::empty(shape_with_columns(x, together ? width : weight.out()), {DType::f32, x.device()});
     parts[i] = {.weight = &weight.panels(),
                 .bias = parameters[i].bias,
                 .y = products[together ? 0 : i],

@@ -52,6 +52,10 @@ bool bfloat16_products() {
   return execution().precision == ProductPrecision::bfloat16;
 }
 
+bool takes_bfloat16(const Tensor& x) {
+  return x.dtype() == DType::bf16 || (bfloat16_products() && x.dtype() == DType::f32);
+}
+
 Tensor to_bfloat16(const Tensor& x) {
   if (x.dtype() == DType::bf16) return x.detach();
   const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::bf16, .device = x.device()});

@@ -25,6 +25,14 @@ class ProductPrecisionScope {
 /// Whether products on this thread take bfloat16: execution().precision.
 bool bfloat16_products();
 
+/// Whether a product of x takes bfloat16: x is bfloat16, or float32 and bfloat16_products().
+bool takes_bfloat16(const Tensor& x);
+
+/// The type in which numbers of this type are added: float32 for bfloat16, else their own.
+constexpr DType sum_type(DType type) {
+  return type == DType::bf16 ? DType::f32 : type;
+}
+
 /// x in bfloat16, each number rounded to the nearest; x itself if it is bfloat16 already. Not recorded.
 Tensor to_bfloat16(const Tensor& x);
 /// x in float32; x itself if it is float32 already. Not recorded.

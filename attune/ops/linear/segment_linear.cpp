@@ -43,7 +43,7 @@ Tensor read_weight(const Tensor& x, const LinearParameters& p) {
 
 // The gradients of x and of the weight and the bias of each segment.
 Gradients backward(const SegmentTape& tape, const Tensor& gradient) {
-  const DType type = tape.x.dtype(), of_parameters = type == DType::bf16 ? DType::f32 : type;
+  const DType type = tape.x.dtype(), of_parameters = sum_type(type);
   const Tensor dy = type == DType::bf16 ? to_bfloat16(gradient) : gradient;
   Gradients gradients(1);
   if (tape.needs_x) gradients[0] = Tensor::empty(tape.x.shape(), {tape.x_type, dy.device()});
@@ -83,7 +83,7 @@ Tensor segment_linear(const Tensor& x, std::span<const int64_t> offsets, std::sp
   const ProfileScope scope("linear");
   check_segments(op, x, offsets, parameters.size());
   if (parameters.empty()) fail<ShapeError>("{}: has no parameters", op);
-  const bool bf16 = x.dtype() == DType::bf16 || (bfloat16_products() && x.dtype() == DType::f32);
+  const bool bf16 = takes_bfloat16(x);
   const int64_t out = out_of(parameters[0]);
   SegmentTape tape{
       .x = bf16 ? to_bfloat16(x) : x.detach(), .x_type = x.dtype(), .needs_x = requires_gradient(x), .segments = {}};

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "attune/base/replace_all.h"
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/pattern.h"
 #include "attune/text/huggingface/steps.h"
@@ -10,19 +11,6 @@
 
 namespace attune::huggingface {
 namespace {
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  if (from.empty() || text.find(from) == std::string::npos) return;
-  std::string result;
-  size_t done = 0;
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, done)) {
-    result.append(text, done, at - done);
-    result += to;
-    done = at + from.size();
-  }
-  result.append(text, done);
-  text = std::move(result);
-}
 
 // As `tokenizers` does, which has one replacement more.
 void clean_up(std::string& text) {

@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/text/huggingface/steps.h"
 #include "attune/text/huggingface/unicode.h"
 #include "attune/text/text_file.h"
 #include "attune/text/unicode.h"
@@ -68,7 +69,10 @@ void HuggingFaceTokenizer::encode_section(const Section& section, bool from_star
                                           SearchBudget& budget, std::vector<int32_t>& ids) const {
   if (section.token >= 0) return ids.push_back(section.token);
   NormalizedText normalized{std::string(section.text), budget, from_start};
-  if (parts_.normalizer != nullptr) parts_.normalizer->apply(normalized);
+  if (parts_.normalizer != nullptr) {
+    parts_.normalizer->apply(normalized);
+    check_growth("normalization", section.text.size(), normalized.text.size());
+  }
   if (!added_.has_any(true))
     return encode_text(std::move(normalized.text), normalized.keeps_start, workspace, budget, ids);
   std::vector<Section> parts;
@@ -90,9 +94,11 @@ void HuggingFaceTokenizer::encode_text(std::string text, bool from_start, Worksp
   Words words;
   words.budget = &budget;
   words.from_start = from_start;
-  words.ranges.push_back({0, text.size()});
+  const size_t before = text.size();
+  words.ranges.push_back({0, before});
   words.text = std::move(text);
   parts_.pre_tokenizer->apply(words);
+  check_growth("pre-tokenization", before, words.text.size());
   for (const Words::Range& range : words.ranges) encode_word(words.word(range), workspace, ids);
 }
 

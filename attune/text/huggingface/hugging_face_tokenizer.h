@@ -36,6 +36,7 @@ struct Parts {
   std::optional<Padding> padding = {};
   std::vector<std::filesystem::path> files = {};  // what save() copies: the first under its name, others beside it
   SettingsFiles changed_files = {};               // what it writes in place of the copies with these names
+  std::string file_name = "tokenizer.json";       // in a folder; a file of this format may come under any other name
 };
 
 class HuggingFaceTokenizer final : public Tokenizer {
@@ -58,11 +59,8 @@ class HuggingFaceTokenizer final : public Tokenizer {
   std::optional<Truncation> truncation() const override { return parts_.truncation; }
   std::optional<Padding> padding() const override { return parts_.padding; }
   std::string kind() const override { return "Hugging Face"; }
-  std::string file_name() const override {
-    if (parts_.files.empty()) return "tokenizer.json";
-    const std::filesystem::path& own = parts_.files.front();
-    return own.filename().string().substr(settings_prefix(own).size());
-  }
+  std::string file_name() const override { return parts_.file_name; }
+  bool can_be_one_of_two() const override { return file_name() == "tokenizer.json"; }
   void save(const std::filesystem::path& file) const override;
 
  private:

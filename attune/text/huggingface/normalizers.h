@@ -18,8 +18,8 @@ struct NormalizedText {
 class Normalizer {
  public:
   virtual ~Normalizer();
-  /// A sequence throws DataError when the text grows to more than 64 times its size and 4 KiB; so do regular
-  /// expressions that take too many steps.
+  /// A sequence throws DataError when the text grows to more than 64 times its size and 4 KiB, and so does a tokenizer
+  /// after any normalizer; so do regular expressions that take too many steps.
   virtual void apply(NormalizedText& text) const = 0;
 };
 

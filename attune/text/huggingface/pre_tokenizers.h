@@ -31,7 +31,7 @@ class PreTokenizer {
   virtual ~PreTokenizer();
 
   /// Cuts each word further. May change the text too: then the ranges are of the new one. A sequence throws DataError
-  /// when the text grows to more than 64 times its size and 4 KiB.
+  /// when the text grows to more than 64 times its size and 4 KiB, and so does a tokenizer after any pre-tokenizer.
   virtual void apply(Words& words) const = 0;
 
   /// Whether the last step writes a character for each byte, as byte-level vocabularies have them.

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "attune/text/darts_unit.h"
 #include "attune/text/huggingface/normalizers.h"
 #include "attune/text/huggingface/steps.h"
 #include "attune/text/huggingface/unicode.h"
@@ -104,18 +105,18 @@ class Precompiled final : public Normalizer {
   // The replacement of the shortest prefix that has one.
   bool find(std::string_view key, std::string_view& replacement) const {
     if (units_.empty()) return false;
-    const auto offset = [](uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); };
-    size_t node = offset(units_[0]);
+    size_t node = DartsUnit(units_[0]).offset();
     for (const char c : key) {
       const auto byte = static_cast<uint8_t>(c);
       if (byte == 0) return false;
       node ^= byte;
-      if (node >= units_.size() || (units_[node] & 0x800000FF) != byte) return false;
-      const bool has_value = units_[node] >> 8 & 1;
-      node ^= offset(units_[node]);
-      if (!has_value) continue;
       if (node >= units_.size()) return false;
-      const size_t begin = units_[node] & 0x7FFFFFFF;
+      const DartsUnit unit(units_[node]);
+      if (unit.label() != byte) return false;
+      node ^= unit.offset();
+      if (!unit.has_leaf()) continue;
+      if (node >= units_.size()) return false;
+      const size_t begin = DartsUnit(units_[node]).value();
       if (begin > replacements_.size()) return false;
       replacement = std::string_view(replacements_).substr(begin);
       replacement = replacement.substr(0, replacement.find('\0'));

@@ -241,7 +241,7 @@ void check_complete(const VocabularyEntries& entries, const std::string& name) {
 
 bool is_tokenizer_json(std::string_view text) {
   const auto skip = [&](size_t at) { return std::min(text.find_first_not_of(" \t\r\n", at), text.size()); };
-  const size_t brace = skip(0);
+  const size_t brace = skip(text.starts_with("\xEF\xBB\xBF") ? 3 : 0);  // a byte order mark
   if (brace == text.size() || text[brace] != '{') return false;
   const std::string_view rest = text.substr(skip(brace + 1));
   for (const std::string_view key : {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",

@@ -1,7 +1,6 @@
 #include "attune/text/huggingface/written_tokenizer.h"
 
 #include <algorithm>
-#include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -11,8 +10,8 @@
 #include "attune/base/file.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/huggingface/model.h"
+#include "attune/text/sentence_piece_model.h"
 #include "attune/text/sentence_piece_tokenizer.h"
-#include "attune/text/sentence_piece_wire.h"
 #include "attune/text/unicode.h"
 #include "attune/text/whitespace_tokenizer.h"
 
@@ -31,53 +30,6 @@ std::string base64(std::string_view bytes) {
     for (size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[group >> (18 - 6 * j) & 63] : '=';
   }
   return text;
-}
-
-// What is read of a SentencePiece model (sentencepiece_model.proto), which has been checked when it was loaded.
-struct PieceModel {
-  enum Kind { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
-  struct Piece {
-    std::string text;
-    float score = 0;
-    uint64_t kind = normal;
-  };
-  std::vector<Piece> pieces;
-  uint64_t type = 1;  // 1 unigram, 2 BPE, 3 words, 4 characters
-  bool byte_fallback = false;
-  std::string charsmap;
-  bool dummy_prefix = true, remove_extra_spaces = true, escape_spaces = true, spaces_end_words = false;
-};
-
-PieceModel::Piece read_piece(std::string_view message, const std::string& name) {
-  PieceModel::Piece piece;
-  WireReader reader(message, name);
-  while (const auto field = reader.next()) {
-    if (field->number == 1) piece.text = field->bytes;
-    if (field->number == 2) piece.score = std::bit_cast<float>(static_cast<uint32_t>(field->value));
-    if (field->number == 3) piece.kind = field->value;
-  }
-  return piece;
-}
-
-PieceModel read_model(const std::string& bytes) {
-  const std::string name = "tokenizer.model";
-  PieceModel model;
-  WireReader reader(bytes, name);
-  while (const auto part = reader.next()) {
-    if (part->number == 1) model.pieces.push_back(read_piece(part->bytes, name));
-    if (part->number != 2 && part->number != 3) continue;
-    WireReader fields(part->bytes, name);
-    while (const auto field = fields.next()) {
-      if (part->number == 2 && field->number == 3) model.type = field->value;
-      if (part->number == 2 && field->number == 24) model.spaces_end_words = field->value != 0;
-      if (part->number == 2 && field->number == 35) model.byte_fallback = field->value != 0;
-      if (part->number == 3 && field->number == 2) model.charsmap = field->bytes;
-      if (part->number == 3 && field->number == 3) model.dummy_prefix = field->value != 0;
-      if (part->number == 3 && field->number == 4) model.remove_extra_spaces = field->value != 0;
-      if (part->number == 3 && field->number == 5) model.escape_spaces = field->value != 0;
-    }
-  }
-  return model;
 }
 
 // BPE of SentencePiece joins the two symbols whose joint piece has the highest score: the merges are all ways to make a
@@ -102,16 +54,16 @@ Json merges_of(const PieceModel& model) {
 }
 
 Json model_of(const PieceModel& model, int32_t unk) {
-  if (model.type == 1) {
+  if (model.type == PieceModel::unigram) {
     Json pieces = Json::array();
     for (const PieceModel::Piece& piece : model.pieces)
       pieces.push_back(Json::array({piece.text, static_cast<double>(piece.score)}));
     return {{"type", "Unigram"}, {"unk_id", unk}, {"vocab", pieces}, {"byte_fallback", model.byte_fallback}};
   }
-  if (model.type != 2)
+  if (model.type != PieceModel::bpe)
     fail<ConfigError>("tokenizer.model: a SentencePiece model of words or characters has no equivalent");
   Json::object_t vocabulary;  // each piece is there once, so that none is searched for
-  for (size_t i = 0; i < model.pieces.size(); ++i) vocabulary.emplace_back(model.pieces[i].text, i);
+  for (size_t i = 0; i < model.pieces.size(); ++i) vocabulary.emplace_back(std::string(model.pieces[i].text), i);
   return {{"type", "BPE"},       {"unk_token", model.pieces[static_cast<size_t>(unk)].text},
           {"fuse_unk", true},    {"byte_fallback", model.byte_fallback},
           {"vocab", vocabulary}, {"merges", merges_of(model)}};
@@ -134,7 +86,7 @@ struct TokenizerParts {
 };
 
 TokenizerParts parts_of(const SentencePieceTokenizer& tokenizer) {
-  const PieceModel model = read_model(tokenizer.model());
+  const PieceModel model = read_piece_model(tokenizer.model(), "tokenizer.model");
   if (model.spaces_end_words || !model.escape_spaces)
     fail<ConfigError>("tokenizer.model: a SentencePiece model with {} has no equivalent",
                       model.spaces_end_words ? "treat_whitespace_as_suffix" : "escape_whitespaces = false");

@@ -71,7 +71,7 @@ std::string Arguments::text(size_t place, std::string_view name, std::string_vie
   return *value->text();
 }
 
-void Arguments::check(std::string_view what, size_t least, std::initializer_list<std::string_view> names) const {
+void Arguments::check(std::string_view what, size_t least, const std::vector<std::string_view>& names) const {
   if (positional.size() > names.size())
     fail<DataError>("{}: takes at most {} arguments, found {}", what, names.size(), positional.size());
   for (const auto& [name, value] : named)

@@ -1,11 +1,9 @@
 #pragma once
 // The filters, tests, methods and functions that templates can use. They throw DataError, with a message that names the
-// filter, test or method, for values that they do not take.
+// filter, test or method, for values and for arguments that they do not take.
 
 #include <array>
-#include <initializer_list>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,8 +22,9 @@ struct Arguments {
   bool flag(size_t place, std::string_view name, bool otherwise) const;
   int64_t integer(size_t place, std::string_view name, int64_t otherwise) const;
   std::string text(size_t place, std::string_view name, std::string_view otherwise) const;
-  /// Throws unless there are at least `least` arguments and each is one of `names`, in that order.
-  void check(std::string_view what, size_t least, std::initializer_list<std::string_view> names) const;
+  /// Throws unless there are at least `least` arguments and each is one of `names`, in that order. An argument that
+  /// cannot be given by its name is "" there.
+  void check(std::string_view what, size_t least, const std::vector<std::string_view>& names) const;
 };
 
 /// What a rendering may cost. A unit of work is an expression, a byte of a text or 1/32 of an item that is built, so
@@ -44,8 +43,8 @@ class Meter {
   int64_t left_ = kMostWork;
 };
 
-const std::set<std::string_view>& filter_names();
-const std::set<std::string_view>& test_names();
+bool has_filter(std::string_view name);
+bool has_test(std::string_view name);
 Value apply_filter(std::string_view name, const Value& value, const Arguments& arguments, Meter& meter);
 bool apply_test(std::string_view name, const Value& value, const Arguments& arguments, Meter& meter);
 

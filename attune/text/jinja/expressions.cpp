@@ -276,8 +276,7 @@ class ExpressionParser {
       const int line = tokens_.peek().line;
       if (tokens_.skip_operation("|")) {
         const std::string filter = tokens_.name();
-        if (!filter_names().contains(filter))
-          tokens_.fail_at_line(line, "filter " + quoted(filter) + " is not supported");
+        if (!has_filter(filter)) tokens_.fail_at_line(line, "filter " + quoted(filter) + " is not supported");
         node = make_with(ExpressionKind::filter, line, filter, std::move(node));
         if (tokens_.is_operation("(")) arguments(*node);
       } else if (tokens_.skip_word("is")) {
@@ -293,7 +292,7 @@ class ExpressionParser {
   ExpressionPtr test(ExpressionPtr node, int line) {
     const bool negated = tokens_.skip_word("not");
     const std::string test = tokens_.is_word("in") ? tokens_.take().text : tokens_.name();
-    if (!test_names().contains(test)) tokens_.fail_at_line(line, "test " + quoted(test) + " is not supported");
+    if (!has_test(test)) tokens_.fail_at_line(line, "test " + quoted(test) + " is not supported");
     node = make_with(ExpressionKind::test, line, test, std::move(node));
     if (tokens_.is_operation("(")) {
       arguments(*node);

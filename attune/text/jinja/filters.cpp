@@ -1,4 +1,4 @@
-// Filters and tests, as Jinja's; tojson as transformers has it.
+// Filters, as Jinja's; tojson as transformers has it.
 
 #include <algorithm>
 #include <charconv>
@@ -13,12 +13,18 @@
 namespace attune::jinja {
 namespace {
 
-using Filter = std::function<Value(const Value& value, const Arguments& arguments, Meter& meter)>;
-using Test = std::function<bool(const Value& value, const Arguments& arguments, Meter& meter)>;
+using ApplyFilter = std::function<Value(const Value& value, const Arguments& arguments, Meter& meter)>;
+
+struct Filter {
+  ApplyFilter apply;
+  std::vector<std::string_view> names = {};  // of its arguments
+  size_t least = 0;                          // so many of them have to be there
+  bool takes_any = false;                    // its arguments are those of another filter or of a test
+};
 
 // A filter for text; everything else is written as text first.
 template <class F>
-Filter on_text(F f) {
+ApplyFilter on_text(F f) {
   return [f](const Value& value, const Arguments&, Meter& meter) {
     meter.charge(2 * value.weight());
     return Value(f(str(value)));
@@ -31,7 +37,6 @@ Value trim(const Value& value, const Arguments& arguments, Meter& meter) {
 }
 
 Value json(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("tojson", 0, {"ensure_ascii", "indent", "separators", "sort_keys"});
   JsonStyle style;
   style.ascii = arguments.flag(0, "ensure_ascii", false);
   style.indent = arguments.integer(1, "indent", -1);
@@ -53,7 +58,6 @@ Value json(const Value& value, const Arguments& arguments, Meter& meter) {
 }
 
 Value or_default(const Value& value, const Arguments& arguments, Meter&) {
-  arguments.check("default", 0, {"default_value", "boolean"});
   const bool missing = arguments.flag(1, "boolean", false) ? !value.truth() : value.is<Undefined>();
   if (!missing) return value;
   const Value* otherwise = arguments.find(0, "default_value");
@@ -75,26 +79,26 @@ Value path_of(Value value, std::string_view path, Meter& meter) {
   }
 }
 
-Arguments without_first(const Arguments& arguments, size_t count) {
-  Arguments rest;
-  if (arguments.positional.size() > count)
-    rest.positional.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(count), arguments.positional.end());
-  return rest;
+Arguments without_first(Arguments arguments, size_t count) {
+  std::vector<Value>& all = arguments.positional;
+  all.erase(all.begin(), all.begin() + static_cast<ptrdiff_t>(std::min(count, all.size())));
+  return arguments;
 }
 
 // select, reject, selectattr and rejectattr.
-Filter selection(bool by_attribute, bool keep) {
+ApplyFilter selection(bool by_attribute, bool keep) {
   return [=](const Value& value, const Arguments& arguments, Meter& meter) {
     const size_t first = by_attribute ? 1 : 0;  // where the test's name is
+    if (arguments.positional.size() < first) fail<DataError>("selectattr: needs the name of an attribute");
     const std::string path = by_attribute ? arguments.text(0, "attr", "") : "";
-    const bool has_test = arguments.positional.size() > first;
-    const std::string test = has_test ? arguments.text(first, "test", "") : "";
-    if (has_test && !test_names().contains(test)) fail<DataError>("select: test \"{}\" is not supported", test);
+    const bool by_test = arguments.positional.size() > first;
+    const std::string test = by_test ? arguments.text(first, "test", "") : "";
+    if (by_test && !has_test(test)) fail<DataError>("select: test \"{}\" is not supported", test);
     const Arguments rest = without_first(arguments, first + 1);
     std::vector<Value> kept;
     for (const Value& item : items_of(value, meter)) {
       const Value tested = by_attribute ? path_of(item, path, meter) : item;
-      const bool passes = has_test ? apply_test(test, tested, rest, meter) : tested.truth();
+      const bool passes = by_test ? apply_test(test, tested, rest, meter) : tested.truth();
       if (passes == keep) kept.push_back(item);
     }
     return Value::list(std::move(kept));
@@ -105,12 +109,13 @@ Value map_items(const Value& value, const Arguments& arguments, Meter& meter) {
   std::vector<Value> results;
   if (!arguments.positional.empty()) {
     const std::string filter = arguments.text(0, "filter", "");
-    if (!filter_names().contains(filter)) fail<DataError>("map: filter \"{}\" is not supported", filter);
-    Arguments rest = without_first(arguments, 1);
-    rest.named = arguments.named;
+    if (!has_filter(filter)) fail<DataError>("map: filter \"{}\" is not supported", filter);
+    const Arguments rest = without_first(arguments, 1);
     for (const Value& item : items_of(value, meter)) results.push_back(apply_filter(filter, item, rest, meter));
     return Value::list(std::move(results));
   }
+  arguments.check("map", 0, {"attribute", "default"});
+  if (arguments.find(0, "attribute") == nullptr) fail<DataError>("map: needs a filter or an attribute");
   const std::string path = arguments.text(0, "attribute", "");
   const Value* otherwise = arguments.find(1, "default");
   for (const Value& item : items_of(value, meter)) {
@@ -121,7 +126,6 @@ Value map_items(const Value& value, const Arguments& arguments, Meter& meter) {
 }
 
 Value join(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("join", 0, {"d", "attribute"});
   const std::string separator = arguments.text(0, "d", "");
   const std::string path = arguments.text(1, "attribute", "");
   std::string result;
@@ -142,7 +146,6 @@ Value items(const Value& value, const Arguments&, Meter& meter) {
 }
 
 Value replace(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("replace", 2, {"old", "new", "count"});
   const int64_t most = arguments.integer(2, "count", -1);
   const Value* from = arguments.find(0, "old");
   const Value* to = arguments.find(1, "new");
@@ -158,7 +161,6 @@ Value at_end_of(const Value& value, bool last, Meter& meter) {
 }
 
 Value to_integer(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("int", 0, {"default"});
   meter.charge(2 * value.weight());
   if (value.is_integer()) return Value(value.integer());
   if (value.is<double>()) {
@@ -205,7 +207,6 @@ Value sort_key(const Value& value, bool case_sensitive) {
 }
 
 Value sort(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("sort", 0, {"reverse", "case_sensitive", "attribute"});
   const bool reverse = arguments.flag(0, "reverse", false), exact = arguments.flag(1, "case_sensitive", false);
   const std::string path = arguments.text(2, "attribute", "");
   std::vector<std::pair<Value, Value>> keyed;
@@ -221,7 +222,6 @@ Value sort(const Value& value, const Arguments& arguments, Meter& meter) {
 }
 
 Value dict_sort(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("dictsort", 0, {"case_sensitive"});
   Arguments by_key;
   by_key.named.emplace_back("case_sensitive", Value(arguments.flag(0, "case_sensitive", false)));
   by_key.named.emplace_back("attribute", Value("0"));
@@ -229,7 +229,6 @@ Value dict_sort(const Value& value, const Arguments& arguments, Meter& meter) {
 }
 
 Value unique(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("unique", 0, {"case_sensitive"});
   const bool exact = arguments.flag(0, "case_sensitive", false);
   std::vector<Value> kept, keys;
   for (const Value& item : items_of(value, meter)) {
@@ -252,7 +251,6 @@ Value reverse(const Value& value, const Arguments&, Meter& meter) {
 }
 
 Value indent(const Value& value, const Arguments& arguments, Meter& meter) {
-  arguments.check("indent", 0, {"width", "first", "blank"});
   const Value* width = arguments.find(0, "width");
   const std::string margin =
       width != nullptr && width->text() != nullptr
@@ -282,142 +280,58 @@ std::string title(const std::string& text) {
 }
 
 const std::map<std::string_view, Filter>& filters() {
-  static const Filter kLength = [](auto& v, auto&, auto& m) {
+  static const Filter kDefault{or_default, {"default_value", "boolean"}};
+  static const Filter kLength{[](auto& v, auto&, auto& m) {
     if (v.text() != nullptr) m.charge(v.weight());
     return Value(length_of(v));
-  };
+  }};
   static const std::map<std::string_view, Filter> all = {
-      {"trim", trim},
-      {"tojson", json},
-      {"default", or_default},
-      {"d", or_default},
+      {"trim", {trim, {"chars"}}},
+      {"tojson", {json, {"ensure_ascii", "indent", "separators", "sort_keys"}}},
+      {"default", kDefault},
+      {"d", kDefault},
       {"length", kLength},
       {"count", kLength},
-      {"upper", on_text(uppercase)},
-      {"lower", on_text([](const std::string& t) { return lowercase(t); })},
-      {"capitalize", on_text(capitalize)},
-      {"title", on_text(title)},
-      {"string", on_text([](const std::string& t) { return t; })},
-      {"safe", on_text([](const std::string& t) { return t; })},
-      {"join", join},
-      {"select", selection(false, true)},
-      {"reject", selection(false, false)},
-      {"selectattr", selection(true, true)},
-      {"rejectattr", selection(true, false)},
-      {"map", map_items},
-      {"items", items},
-      {"list", [](auto& v, auto&, auto& m) { return Value::list(items_of(v, m)); }},
-      {"replace", replace},
-      {"first", [](auto& v, auto&, auto& m) { return at_end_of(v, false, m); }},
-      {"last", [](auto& v, auto&, auto& m) { return at_end_of(v, true, m); }},
-      {"int", to_integer},
-      {"float", to_float},
-      {"abs", absolute},
-      {"sort", sort},
-      {"dictsort", dict_sort},
-      {"unique", unique},
-      {"reverse", reverse},
-      {"indent", indent},
+      {"upper", {on_text(uppercase)}},
+      {"lower", {on_text([](const std::string& t) { return lowercase(t); })}},
+      {"capitalize", {on_text(capitalize)}},
+      {"title", {on_text(title)}},
+      {"string", {on_text([](const std::string& t) { return t; })}},
+      {"safe", {on_text([](const std::string& t) { return t; })}},
+      {"join", {join, {"d", "attribute"}}},
+      {"select", {.apply = selection(false, true), .takes_any = true}},
+      {"reject", {.apply = selection(false, false), .takes_any = true}},
+      {"selectattr", {.apply = selection(true, true), .takes_any = true}},
+      {"rejectattr", {.apply = selection(true, false), .takes_any = true}},
+      {"map", {.apply = map_items, .takes_any = true}},
+      {"items", {items}},
+      {"list", {[](auto& v, auto&, auto& m) { return Value::list(items_of(v, m)); }}},
+      {"replace", {replace, {"old", "new", "count"}, 2}},
+      {"first", {[](auto& v, auto&, auto& m) { return at_end_of(v, false, m); }}},
+      {"last", {[](auto& v, auto&, auto& m) { return at_end_of(v, true, m); }}},
+      {"int", {to_integer, {"default"}}},
+      {"float", {to_float, {"default"}}},
+      {"abs", {absolute}},
+      {"sort", {sort, {"reverse", "case_sensitive", "attribute"}}},
+      {"dictsort", {dict_sort, {"case_sensitive"}}},
+      {"unique", {unique, {"case_sensitive"}}},
+      {"reverse", {reverse}},
+      {"indent", {indent, {"width", "first", "blank"}}},
   };
   return all;
-}
-
-const Value& other(const Arguments& arguments) {
-  if (arguments.positional.empty()) fail<DataError>("a test needs something to compare with");
-  return arguments.positional[0];
-}
-
-Test comparing(bool (*compare)(const Value&, const Value&)) {
-  return [compare](const Value& value, const Arguments& arguments, Meter& meter) {
-    meter.charge(std::min(value.weight(), other(arguments).weight()));
-    return compare(value, other(arguments));
-  };
-}
-
-// The remainder of an integer with the sign of Python's %.
-int64_t remainder(const Value& value, int64_t divisor) {
-  if (!value.is_integer()) fail<DataError>("a test needs an integer, found {}", value.type_name());
-  if (divisor == 0 || divisor == -1) fail<DataError>("a test cannot divide by {}", divisor);
-  const int64_t rest = value.integer() % divisor;
-  return rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor : rest;
-}
-
-const std::map<std::string_view, Test>& tests() {
-  static const Test kEqual = comparing(equal);
-  static const Test kIterable = [](auto& v, auto&, auto&) {
-    return v.text() != nullptr || v.list() != nullptr || v.dict() != nullptr || v.template is<Undefined>();
-  };
-  static const Test kCallable = [](auto& v, auto&, auto&) {  // what is undefined too, as in Jinja
-    return v.template is<Function>() || v.template is<const Macro*>() ||
-           v.template is<std::shared_ptr<const Method>>() || v.template is<Undefined>();
-  };
-  static const Test kMapping = [](auto& v, auto&, auto&) { return v.dict() != nullptr; };
-  static const std::map<std::string_view, Test> all = {
-      {"defined", [](auto& v, auto&, auto&) { return !v.template is<Undefined>(); }},
-      {"undefined", [](auto& v, auto&, auto&) { return v.template is<Undefined>(); }},
-      {"none", [](auto& v, auto&, auto&) { return v.template is<None>(); }},
-      {"string", [](auto& v, auto&, auto&) { return v.text() != nullptr; }},
-      {"mapping", kMapping},
-      {"sequence", kIterable},
-      {"iterable", kIterable},
-      {"number", [](auto& v, auto&, auto&) { return v.is_number(); }},
-      {"integer", [](auto& v, auto&, auto&) { return v.template is<int64_t>(); }},
-      {"float", [](auto& v, auto&, auto&) { return v.template is<double>(); }},
-      {"boolean", [](auto& v, auto&, auto&) { return v.template is<bool>(); }},
-      {"true", [](auto& v, auto&, auto&) { return v.template is<bool>() && v.truth(); }},
-      {"false", [](auto& v, auto&, auto&) { return v.template is<bool>() && !v.truth(); }},
-      {"callable", kCallable},
-      {"even", [](auto& v, auto&, auto&) { return remainder(v, 2) == 0; }},
-      {"odd", [](auto& v, auto&, auto&) { return remainder(v, 2) == 1; }},
-      {"divisibleby", [](auto& v, auto& a, auto&) { return remainder(v, a.integer(0, "num", 0)) == 0; }},
-      {"equalto", kEqual},
-      {"eq", kEqual},
-      {"ne", comparing([](const Value& a, const Value& b) { return !equal(a, b); })},
-      {"lt", comparing(less)},
-      {"gt", comparing([](const Value& a, const Value& b) { return less(b, a); })},
-      {"le", comparing([](const Value& a, const Value& b) { return !less(b, a); })},
-      {"ge", comparing([](const Value& a, const Value& b) { return !less(a, b); })},
-      {"in", [](auto& v, auto& a, auto& m) { return contains(other(a), v, m); }},
-      {"lower",
-       [](auto& v, auto&, auto& m) {
-         const std::string text = written(v, m);
-         return text == lowercase(text);
-       }},
-      {"upper",
-       [](auto& v, auto&, auto& m) {
-         const std::string text = written(v, m);
-         return text == uppercase(text);
-       }},
-  };
-  return all;
-}
-
-template <class Map>
-std::set<std::string_view> keys_of(const Map& map) {
-  std::set<std::string_view> names;
-  for (const auto& [name, function] : map) names.insert(name);
-  return names;
 }
 
 }  // namespace
 
-const std::set<std::string_view>& filter_names() {
-  static const std::set<std::string_view> names = keys_of(filters());
-  return names;
-}
-const std::set<std::string_view>& test_names() {
-  static const std::set<std::string_view> names = keys_of(tests());
-  return names;
+bool has_filter(std::string_view name) {
+  return filters().contains(name);
 }
 
 Value apply_filter(std::string_view name, const Value& value, const Arguments& arguments, Meter& meter) {
   meter.charge(int64_t{1});
-  return filters().at(name)(value, arguments, meter);
-}
-
-bool apply_test(std::string_view name, const Value& value, const Arguments& arguments, Meter& meter) {
-  meter.charge(int64_t{1});
-  return tests().at(name)(value, arguments, meter);
+  const Filter& filter = filters().at(name);
+  if (!filter.takes_any) arguments.check(name, filter.least, filter.names);
+  return filter.apply(value, arguments, meter);
 }
 
 }  // namespace attune::jinja

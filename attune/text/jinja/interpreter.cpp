@@ -101,7 +101,7 @@ class Interpreter {
       case StatementKind::set_block: {
         Scope inner{{}, &scope};
         std::string text;
-        execute(statement.body, inner, text);
+        if (const Flow flow = execute(statement.body, inner, text); flow != Flow::next) return flow;
         assign(statement.names, Value(std::move(text)), scope);
         return Flow::next;
       }

@@ -11,7 +11,11 @@
 namespace attune::jinja {
 namespace {
 
-using TextMethod = std::function<Value(const std::string& text, const Arguments& arguments, Meter& meter)>;
+struct TextMethod {
+  std::function<Value(const std::string& text, const Arguments& arguments, Meter& meter)> apply;
+  std::vector<std::string_view> names = {};  // of its arguments; most methods of Python take them by their place alone
+  size_t least = 0;                          // so many of them have to be there
+};
 
 constexpr int64_t kAll = INT64_MAX;
 constexpr size_t kMostParts = static_cast<size_t>(kMostWork / 32);  // more of them could not be paid
@@ -77,7 +81,6 @@ std::vector<std::string> split_from_end(std::string_view text, std::string_view 
 }
 
 Value split(const std::string& text, const Arguments& arguments, bool from_end, Meter& meter) {
-  arguments.check(from_end ? "rsplit" : "split", 0, {"sep", "maxsplit"});
   const int64_t most = most_of(arguments, 1, "maxsplit");
   const Value* separator = arguments.find(0, "sep");
   if (separator == nullptr || separator->is<None>()) {
@@ -90,8 +93,7 @@ Value split(const std::string& text, const Arguments& arguments, bool from_end, 
                meter);
 }
 
-Value split_lines(const std::string& text, const Arguments& arguments, Meter& meter) {
-  arguments.check("splitlines", 0, {});
+Value split_lines(const std::string& text, const Arguments&, Meter& meter) {
   constexpr std::u32string_view kEnds = U"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029";
   std::vector<std::string> lines;
   size_t begin = 0;
@@ -110,8 +112,6 @@ Value split_lines(const std::string& text, const Arguments& arguments, Meter& me
 // startswith and endswith take a text or a tuple of texts.
 template <class Matches>
 Value matches_any(std::string_view what, const Arguments& arguments, Matches matches) {
-  arguments.check(what, 1, {"prefix"});
-  if (arguments.positional.empty()) fail<DataError>("{}: takes no named arguments", what);
   const Value& wanted = arguments.positional[0];
   const auto one = [&](const Value& value) {
     if (value.text() == nullptr) fail<DataError>("{}: needs a text, found {}", what, value.type_name());
@@ -122,7 +122,6 @@ Value matches_any(std::string_view what, const Arguments& arguments, Matches mat
 }
 
 Value find(const std::string& text, const Arguments& arguments, bool from_end, Meter& meter) {
-  arguments.check(from_end ? "rfind" : "find", 1, {"sub"});
   const std::string part = arguments.text(0, "sub", "");
   charge_search(text, part, meter);
   const size_t at = from_end ? text.rfind(part) : text.find(part);
@@ -130,9 +129,7 @@ Value find(const std::string& text, const Arguments& arguments, bool from_end, M
   return Value(static_cast<int64_t>(decode(std::string_view(text).substr(0, at)).size()));
 }
 
-Value join(const std::string& text, const Arguments& arguments, Meter& meter) {
-  arguments.check("join", 1, {"iterable"});
-  if (arguments.positional.empty()) fail<DataError>("join: takes no named arguments");
+Value join_texts(const std::string& text, const Arguments& arguments, Meter& meter) {
   std::string result;
   bool first = true;
   for (const Value& item : items_of(arguments.positional[0], meter)) {
@@ -160,50 +157,58 @@ Value title_case(const std::string& text) {
   return Value(std::move(result));
 }
 
+Value count_parts(const std::string& text, const Arguments& arguments, Meter& meter) {
+  const std::string part = arguments.text(0, "sub", "");
+  if (part.empty()) fail<DataError>("count: needs a text that is not empty");
+  charge_search(text, part, meter);
+  return Value(static_cast<int64_t>(split_at(text, part, kAll).size()) - 1);
+}
+
+Value replace_parts(const std::string& text, const Arguments& arguments, Meter& meter) {
+  if (arguments.positional.size() < 2) fail<DataError>("replace: needs old and new");  // count may have a name
+  return Value(replace_all(text, arguments.text(0, "old", ""), arguments.text(1, "new", ""),
+                           most_of(arguments, 2, "count"), meter));
+}
+
+Value without_prefix(const std::string& text, const Arguments& arguments, Meter&) {
+  const std::string part = arguments.text(0, "prefix", "");
+  return Value(text.starts_with(part) ? text.substr(part.size()) : text);
+}
+
+Value without_suffix(const std::string& text, const Arguments& arguments, Meter&) {
+  const std::string part = arguments.text(0, "suffix", "");
+  return Value(text.ends_with(part) ? text.substr(0, text.size() - part.size()) : text);
+}
+
 const std::map<std::string_view, TextMethod>& text_methods() {
   static const std::map<std::string_view, TextMethod> methods = {
-      {"strip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, true)); }},
-      {"lstrip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, false)); }},
-      {"rstrip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), false, true)); }},
-      {"split", [](auto& t, auto& a, auto& m) { return split(t, a, false, m); }},
-      {"rsplit", [](auto& t, auto& a, auto& m) { return split(t, a, true, m); }},
-      {"splitlines", split_lines},
+      {"strip", {[](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, true)); }, {""}}},
+      {"lstrip", {[](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, false)); }, {""}}},
+      {"rstrip", {[](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), false, true)); }, {""}}},
+      {"split", {[](auto& t, auto& a, auto& m) { return split(t, a, false, m); }, {"sep", "maxsplit"}}},
+      {"rsplit", {[](auto& t, auto& a, auto& m) { return split(t, a, true, m); }, {"sep", "maxsplit"}}},
+      {"splitlines", {split_lines}},
       {"startswith",
-       [](auto& t, auto& a, auto&) { return matches_any("startswith", a, [&](auto& p) { return t.starts_with(p); }); }},
+       {[](auto& t, auto& a, auto&) { return matches_any("startswith", a, [&](auto& p) { return t.starts_with(p); }); },
+        {""},
+        1}},
       {"endswith",
-       [](auto& t, auto& a, auto&) { return matches_any("endswith", a, [&](auto& p) { return t.ends_with(p); }); }},
-      {"find", [](auto& t, auto& a, auto& m) { return find(t, a, false, m); }},
-      {"rfind", [](auto& t, auto& a, auto& m) { return find(t, a, true, m); }},
-      {"count",
-       [](auto& t, auto& a, auto& m) {
-         a.check("count", 1, {"sub"});
-         const std::string part = a.text(0, "sub", "");
-         if (part.empty()) fail<DataError>("count: needs a text that is not empty");
-         charge_search(t, part, m);
-         return Value(static_cast<int64_t>(split_at(t, part, kAll).size()) - 1);
-       }},
-      {"replace",
-       [](auto& t, auto& a, auto& m) {
-         a.check("replace", 2, {"old", "new", "count"});
-         return Value(replace_all(t, a.text(0, "old", ""), a.text(1, "new", ""), most_of(a, 2, "count"), m));
-       }},
-      {"removeprefix",
-       [](auto& t, auto& a, auto&) {
-         const std::string part = a.text(0, "prefix", "");
-         return Value(t.starts_with(part) ? t.substr(part.size()) : t);
-       }},
-      {"removesuffix",
-       [](auto& t, auto& a, auto&) {
-         const std::string part = a.text(0, "suffix", "");
-         return Value(t.ends_with(part) ? t.substr(0, t.size() - part.size()) : t);
-       }},
-      {"join", [](auto& t, auto& a, auto& m) { return join(t, a, m); }},
-      {"upper", [](auto& t, auto&, auto&) { return Value(uppercase(t)); }},
-      {"lower", [](auto& t, auto&, auto&) { return Value(lowercase(t)); }},
-      {"capitalize", [](auto& t, auto&, auto&) { return Value(capitalize(t)); }},
-      {"title", [](auto& t, auto&, auto&) { return title_case(t); }},
-      {"isdigit", [](auto& t, auto&, auto&) { return all_bytes(t, [](char c) { return c >= '0' && c <= '9'; }); }},
-      {"isspace", [](auto& t, auto&, auto&) { return Value(!t.empty() && strip(t, nullptr, true, true).empty()); }},
+       {[](auto& t, auto& a, auto&) { return matches_any("endswith", a, [&](auto& p) { return t.ends_with(p); }); },
+        {""},
+        1}},
+      {"find", {[](auto& t, auto& a, auto& m) { return find(t, a, false, m); }, {""}, 1}},
+      {"rfind", {[](auto& t, auto& a, auto& m) { return find(t, a, true, m); }, {""}, 1}},
+      {"count", {count_parts, {""}, 1}},
+      {"replace", {replace_parts, {"", "", "count"}, 2}},
+      {"removeprefix", {without_prefix, {""}, 1}},
+      {"removesuffix", {without_suffix, {""}, 1}},
+      {"join", {join_texts, {""}, 1}},
+      {"upper", {[](auto& t, auto&, auto&) { return Value(uppercase(t)); }}},
+      {"lower", {[](auto& t, auto&, auto&) { return Value(lowercase(t)); }}},
+      {"capitalize", {[](auto& t, auto&, auto&) { return Value(capitalize(t)); }}},
+      {"title", {[](auto& t, auto&, auto&) { return title_case(t); }}},
+      {"isdigit", {[](auto& t, auto&, auto&) { return all_bytes(t, [](char c) { return c >= '0' && c <= '9'; }); }}},
+      {"isspace", {[](auto& t, auto&, auto&) { return Value(!t.empty() && strip(t, nullptr, true, true).empty()); }}},
   };
   return methods;
 }
@@ -218,15 +223,15 @@ Value pairs_of(const Dict& dict, Meter& meter) {
 std::optional<Value> call_dict_method(const Dict& dict, std::string_view name, const Arguments& arguments,
                                       Meter& meter) {
   if (name == "get") {
-    arguments.check("get", 1, {"key", "default"});
+    arguments.check("get", 1, {"", ""});
     const Value* otherwise = arguments.find(1, "default");
     const Value* found = dict.find(arguments.text(0, "key", ""));
     meter.charge(dict.entries.size());
     return found != nullptr ? *found : otherwise != nullptr ? *otherwise : Value();
   }
-  if (name == "items") return pairs_of(dict, meter);
-  if (name != "keys" && name != "values") return {};
+  if (name != "items" && name != "keys" && name != "values") return {};
   arguments.check(name, 0, {});
+  if (name == "items") return pairs_of(dict, meter);
   meter.charge_items(dict.entries.size());
   std::vector<Value> values;
   for (const auto& [key, value] : dict.entries) values.push_back(name == "keys" ? Value(key) : value);
@@ -241,7 +246,8 @@ std::optional<Value> call_method(const Value& object, std::string_view name, con
     const auto found = text_methods().find(name);
     if (found == text_methods().end()) return {};
     meter.charge(2 * text->size());
-    return found->second(*text, arguments, meter);
+    arguments.check(name, found->second.least, found->second.names);
+    return found->second.apply(*text, arguments, meter);
   }
   return {};
 }

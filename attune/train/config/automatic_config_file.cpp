@@ -26,7 +26,9 @@ void refuse_contradictions(const Json& text, const Json& said) {
     if (has_key(said, "data." + key))
       fail<ConfigError>("data.{} is said twice: the text is {} already", key, show(value));
   if (has_key(said, "data.prepared"))
-    fail<ConfigError>("data.prepared stands in the place of a text: it needs a configuration");
+    fail<ConfigError>(
+        "data.prepared cannot be used when the configuration is chosen from a text; write a configuration file that "
+        "names it");
   if (has_key(said, "train.initialize_from"))
     fail<ConfigError>(
         "train.initialize_from has a model of its own, for which nothing is chosen from the text: needs a "
@@ -67,8 +69,7 @@ void add_said(const Json& sections, const RunConfig& said, TextMeasures& measure
   if (has_key(sections, "schedule.kind")) measures.schedule = said.schedule.kind;
   if (said.schedule.learning_rate > 0) measures.learning_rate = said.schedule.learning_rate;
   measures.has_tokenizer = !data.tokenizer.empty() || !data.source_tokenizer.empty() || !data.target_tokenizer.empty();
-  measures.joint_vocab =
-      !data.tokenizer.empty() || (data.joint_vocab && data.source_tokenizer == data.target_tokenizer);
+  measures.joint_vocab = data.has_one_tokenizer();
 }
 
 TextMeasures measures_of(const Json& sections) {

@@ -24,7 +24,8 @@ Texts hold_out(Texts& texts, double fraction) {
     (is_held_out(static_cast<int64_t>(i), fraction) ? held_out : kept).push_back(std::move(texts[i]));
   }
   if (held_out.empty())
-    fail<DataError>("data.valid_fraction = {}: {} texts cannot be divided like that", fraction, texts.size());
+    fail<DataError>("data.valid_fraction = {}: {} texts are too few: none of them would be held out", fraction,
+                    texts.size());
   texts = std::move(kept);
   return held_out;
 }

@@ -96,7 +96,7 @@ TranslationValidation::TranslationValidation(const RunConfig& config, const Toke
       longest_sequence_(config.model.longest_sequence()),
       most_sentences_(config.train.valid_sentences > 0 ? static_cast<size_t>(config.train.valid_sentences)
                                                        : std::numeric_limits<size_t>::max()) {
-  generation_.beam_size = config.train.valid_beam_size;
+  generation_.resize_beam(config.train.valid_beam_size);
   if (config.data.valid_source.empty()) {
     read_held_out(config.data);
   } else {
@@ -144,7 +144,8 @@ void TranslationValidation::read_held_out(const DataConfig& data) {
   });
   if (!sources_.empty()) return;
   if (held_out == 0)
-    fail<DataError>("data.valid_fraction = {}: {} pairs cannot be divided like that", data.valid_fraction, lines);
+    fail<DataError>("data.valid_fraction = {}: {} pairs are too few: none of them would be held out",
+                    data.valid_fraction, lines);
   fail<DataError>(
       "data.valid_fraction = {}: {} of {} pairs are held out, and each of them is empty or longer than "
       "data.max_tokens_per_sentence = {}",

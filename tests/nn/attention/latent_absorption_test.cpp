@@ -7,6 +7,8 @@
 #include "attune/nn/attention/latent_cost.h"
 #include "attune/nn/attention/multi_head_latent_attention.h"
 #include "attune/nn/attention/query_groups.h"
+#include "attune/nn/make_panels.h"
+#include "attune/ops/linear/precision.h"
 #include "tests/nn/attention/cached_attention.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/slot_table_data.h"
@@ -109,6 +111,40 @@ TEST(LatentAbsorption, AFewNewTokensAreReadAsOneAtATime) {
           << i << " of " << t;
     }
   }
+}
+
+// 100 queries that are expanded and one that is absorbed, in one table.
+Tensor attend_in_both_forms(const MultiHeadLatentAttention& attention, bool causal, bool bfloat16) {
+  const int64_t n = 150, t = 100;
+  const Tensor x = normal({n, 32}, {.dtype = DType::f32, .seed = 1});
+  AttentionCache cache = attention.make_cache();
+  attention.append(x, positions_between(0, n), reversed_slots(n), cache);
+  SlotTableData data = table_of(n, t, causal);
+  data.slots.insert(data.slots.end(), {3, 1, 2});
+  data.begin.push_back(static_cast<int32_t>(n));
+  data.end.push_back(static_cast<int32_t>(n + 3));
+  const SlotTable table = data;
+  const Tensor query = normal({t + 1, 32}, {.dtype = DType::f32, .seed = 2});
+  const CachedQueries queries{.positions = positions_between(n - t, n + 1), .table = &table};
+  return attention.attend(bfloat16 ? to_bfloat16(query) : query, queries, cache).states;
+}
+
+// What a norm gives to products is bfloat16 then. Matrices are read as tensors and as panels.
+TEST(LatentAbsorption, BothFormsTakeBfloat16) {
+  const NoGrad no_grad;
+  for (const bool causal : {true, false})
+    for (const bool rotary : {true, false})
+      for (const bool panels : {true, false}) {
+        MultiHeadLatentAttentionConfig config{
+            .d_model = 32, .heads = 4, .latent_dim = 24, .rotary_dim = rotary ? 4 : 0};
+        if (rotary) config.positions.rotary = RotaryOptions{};
+        RandomAttention<MultiHeadLatentAttention> random(config);
+        const Tensor expected = attend_in_both_forms(random.attention, causal, false);
+        if (panels) make_panels(random.attention, WeightFormat::bfloat16);
+        const ProductPrecisionScope bfloat16(ProductPrecision::bfloat16);
+        const Tensor found = attend_in_both_forms(random.attention, causal, true);
+        EXPECT_LT(relative_error(in_f64(found), in_f64(expected)), 0.05);
+      }
 }
 
 }  // namespace

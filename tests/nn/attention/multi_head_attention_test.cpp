@@ -9,6 +9,7 @@
 #include "attune/nn/attention/multi_head_latent_attention.h"
 #include "attune/ops/linear/precision.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/largest_error.h"
 
 namespace attune {
 namespace {
@@ -51,13 +52,11 @@ Result run(Attention& attention, bool cross, ProductPrecision precision = Produc
 }
 
 double difference(const Result& found, const Result& expected) {
-  double most = std::max(relative_error(found.y.to(DType::f64), expected.y.to(DType::f64)),
-                         relative_error(found.dx.to(DType::f64), expected.dx.to(DType::f64)));
+  double most = larger_error(relative_error(found.y, expected.y), relative_error(found.dx, expected.dx));
   EXPECT_EQ(found.d_memory.defined(), expected.d_memory.defined());
-  if (expected.d_memory.defined())
-    most = std::max(most, relative_error(found.d_memory.to(DType::f64), expected.d_memory.to(DType::f64)));
+  if (expected.d_memory.defined()) most = larger_error(most, relative_error(found.d_memory, expected.d_memory));
   for (size_t i = 0; i < expected.gradients.size(); ++i)
-    most = std::max(most, relative_error(found.gradients[i].to(DType::f64), expected.gradients[i].to(DType::f64)));
+    most = larger_error(most, relative_error(found.gradients[i], expected.gradients[i]));
   return most;
 }
 

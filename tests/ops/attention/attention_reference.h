@@ -118,7 +118,7 @@ inline double device_error(const Problem& p, bool narrow = false) {
     return for_sums(result.heads);
   };
   double error = device_error(run, inputs);  // the CPU comes first
-  for (size_t i = 1; i < weights.size(); ++i) error = std::max(error, relative_error(weights[i], weights[0]));
+  for (size_t i = 1; i < weights.size(); ++i) error = larger_error(error, relative_error(weights[i], weights[0]));
   return error;
 }
 

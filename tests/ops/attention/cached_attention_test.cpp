@@ -351,6 +351,19 @@ TEST(CachedAttention, PartsThatABiasHidesCountForNothing) {
   }
 }
 
+// As attention() does. The lists have one part and several.
+TEST(CachedAttention, AQueryWhoseScoresAreAllMinusInfinityGivesZeros) {
+  const Tensor bias = Tensor::full({2 * kReach + 1, 2}, -INFINITY);
+  for (const Device& device : all_devices()) {
+    const Cache cache(300, 1, DType::f32, device, 4, 4);
+    const Tensor q = normal({2, 2, 4}, {.dtype = DType::f32, .seed = 1}).to(device);
+    const auto [heads, weights] = cached_attention(q, cache.keys, cache.values, prefixes({100, 300}),
+                                                   {.scale = 0.3, .distance_bias = bias.to(device)}, true);
+    for (const Tensor& result : {heads.to(Cpu{}), weights.to(Cpu{})})
+      for (const float value : result.values<float>()) ASSERT_EQ(value, 0) << device.text();
+  }
+}
+
 // Lengths around those at which lists are divided otherwise: the same as on the CPU, and a row alone gives its bits.
 TEST(CachedAttention, LongListsAreTheSameOnEveryDeviceAlone) {
   const std::vector<int32_t> lengths{63, 64, 65, 256, 257, 1024, 1025, 4096, 4097};

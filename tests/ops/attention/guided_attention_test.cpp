@@ -146,6 +146,8 @@ TEST(GuidedAttention, RefusesLinksThatDoNotFit) {
   EXPECT_THAT(refused([](auto& o) { o.links.offsets[1] = 1000; }),
               HasSubstr("the links of query 1 end before they begin"));
   EXPECT_THAT(refused([](auto& o) { o.soft_cap = -1; }), HasSubstr("soft_cap"));
+  EXPECT_THAT(refused([](auto& o) { o.scale = -1; }),
+              HasSubstr("guided_attention_loss: scale = -1, needs a positive number, or 0 for 1 / sqrt(d_k)"));
   EXPECT_THAT(refused([](auto& o) { o.links.offsets.clear(); }), HasSubstr("0 offsets"));
   EXPECT_THAT(refused([](auto& o) { o.head = 4; }), HasSubstr("head 4 of 4"));
   EXPECT_THAT(refused([](auto& o) { o.key_sequences = Sequences::from_lengths({10}); }), HasSubstr("3 sequences"));

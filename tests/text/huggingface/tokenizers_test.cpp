@@ -196,6 +196,29 @@ TEST(HuggingFaceTokenizers, StepsThatMultiplyATextAreAnError) {
             "decoding turns a text of 2 bytes into one of 65537 bytes");
 }
 
+TEST(HuggingFaceTokenizers, AStepAloneThatMultipliesATextIsAnError) {
+  const json replace = {{"type", "Replace"}, {"pattern", {{"Regex", ""}}}, {"content", std::string(256, 'a')}};
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", json{{"model", small_model()}, {"normalizer", replace}}.dump());
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_NO_THROW(tokenizer->encode("a"));
+  EXPECT_TRUE(message_of<DataError>([&] {
+                tokenizer->encode(std::string(1000, 'a'));
+              }).starts_with("normalization turns a text of 1000 bytes into one of 25"));
+}
+
+// One short text would become gigabytes.
+TEST(HuggingFaceTokenizers, PaddingIsBounded) {
+  const auto padded = [](const json& padding) { return json{{"model", small_model()}, {"padding", padding}}.dump(); };
+  const std::string bounds = "a number from 0 to 1048576";
+  EXPECT_NE(error_of(padded({{"strategy", {{"Fixed", 1 << 30}}}})).find(bounds), std::string::npos);
+  EXPECT_NE(error_of(padded({{"strategy", "BatchLongest"}, {"pad_to_multiple_of", 1 << 30}})).find(bounds),
+            std::string::npos);
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", padded({{"strategy", {{"Fixed", 1 << 20}}}}));
+  EXPECT_EQ(load_tokenizer(folder.path())->padding()->length, 1 << 20);
+}
+
 TEST(HuggingFaceTokenizers, StepsOfSequencesWithinSequencesCount) {
   const json step = {{"type", "Whitespace"}};
   const json inner = {{"type", "Sequence"}, {"pretokenizers", std::vector<json>(8, step)}};

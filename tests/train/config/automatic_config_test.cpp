@@ -357,6 +357,7 @@ TEST_F(AutomaticConfigFiles, ATokenizerThatIsSaidLeavesNoneToChoose) {
   EXPECT_TRUE(shares({}));
   EXPECT_TRUE(shares(one));
   EXPECT_FALSE(shares(two));
+  EXPECT_TRUE(shares({"data.source_tokenizer=a.model", "data.target_tokenizer=a.model", "data.joint_vocab=false"}));
   EXPECT_FALSE(shares({"data.joint_vocab=false"}));
 }
 
@@ -431,7 +432,10 @@ TEST_F(AutomaticConfigFiles, APresetKeepsItsModelAndRecipe) {
 
 TEST_F(AutomaticConfigFiles, ContradictionsAreRefused) {
   EXPECT_THAT(refusal(Architecture::decoder_lm, {"data.train_files=x"}), HasSubstr("data.train_files is said twice"));
-  EXPECT_THAT(refusal(Architecture::decoder_lm, {"data.prepared=x"}), HasSubstr("data.prepared"));
+  EXPECT_THAT(
+      refusal(Architecture::decoder_lm, {"data.prepared=x"}),
+      HasSubstr("data.prepared cannot be used when the configuration is chosen from a text; write a configuration "
+                "file that names it"));
   EXPECT_THAT(refusal(Architecture::encoder_classifier, {"train.initialize_from=x"}),
               HasSubstr("train.initialize_from has a model of its own"));
   EXPECT_THAT(refusal(Architecture::encoder_classifier, {"model.architecture=decoder_lm"}),

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "attune/base/file.h"
 #include "attune/io/toml_config.h"
@@ -181,6 +182,22 @@ TEST(RunConfig, ValidateNamesFieldAndValue) {
       {[](C& c) { c.train.label_smoothing = 1; }, "train.label_smoothing = 1"},
       {[](C& c) { c.train.guided_alignment = 0.5; },
        "train.guided_alignment = 0.5: needs data.train_alignments, which guide the head"},
+      {[](C& c) {
+         c.train.subword_sampling = 0.1, c.data.train_source = c.data.train_target = c.data.train_alignments = {"a"};
+       },
+       "train.subword_sampling = 0.1: cannot be used with data.train_alignments, which link the tokens of one fixed "
+       "segmentation"},
+      {[](C& c) { c.data.valid_fraction = 0.1, c.data.valid_source = c.data.valid_target = {"a"}; },
+       "data.valid_fraction = 0.1: cannot be given together with data.valid_source"},
+      {[](C& c) { c.train.initialize_from = "m", c.lora.rank = 8, c.train.average_checkpoints = 3; },
+       "train.average_checkpoints = 3: adapters (lora.rank = 8) cannot be averaged, since the product of two means is "
+       "not the mean of the products; needs 0 or 1"},
+      {[](C& c) {
+         c.train.initialize_from = "m", c.lora.rank = 8;
+         c.model.feed_forward = Experts{.experts = 4, .choice_bias = true, .bias_rate = 0.001};
+       },
+       "model.feed_forward.bias_rate = 0.001: changes the base model, which adapters (lora.rank = 8) must not; needs "
+       "0"},
       {[](C& c) { c.train.seed = uint64_t{1} << 63; }, "train.seed = 9223372036854775808: needs a number below 2^63"},
       {[](C& c) { c.train.log_every = 0; }, "train.log_every = 0"},
       {[](C& c) { c.train.valid_every = -1; }, "train.valid_every = -1"},
@@ -204,6 +221,7 @@ TEST(RunConfig, ValidateNamesFieldAndValue) {
 
 TEST(RunConfig, LimitsThatAreFineTogether) {
   RunConfig config;
+  config.generation.beam_groups = 2;  // of a beam of 4; validation is greedy
   config.train.steps = 0;
   config.train.max_minutes = 5;
   config.train.average_checkpoints = 8;
@@ -215,6 +233,8 @@ TEST(RunConfig, LimitsThatAreFineTogether) {
   EXPECT_NO_THROW(config.validate());
   config.data.joint_vocab = false;
   config.data.tokenizer = "one.model";
+  EXPECT_NO_THROW(config.validate());
+  config.data.source_tokenizer = config.data.target_tokenizer = std::exchange(config.data.tokenizer, "");
   EXPECT_NO_THROW(config.validate());
 }
 
@@ -279,11 +299,12 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
   EXPECT_THAT(refusal("decoder_lm", "train.valid_stride=2000"), HasSubstr("train.valid_stride = 2000"));
   EXPECT_THAT(refusal("encoder_classifier", "data.valid_fraction=1"), HasSubstr("data.valid_fraction = 1"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.mask_probability=0"), HasSubstr("train.mask_probability = 0"));
-  EXPECT_THAT(message_of<ConfigError>([] {
-                read_run_config(
-                    "", {"model.architecture=encoder_classifier", "model.positions=learned", "data.max_tokens=600"});
-              }),
-              HasSubstr("data.max_tokens = 600: model.positions are 512 learned ones"));
+  EXPECT_THAT(
+      message_of<ConfigError>([] {
+        read_run_config("",
+                        {"model.architecture=encoder_classifier", "model.positions=learned", "data.max_tokens=600"});
+      }),
+      HasSubstr("data.max_tokens = 600: model.positions has a table of 512 learned positions; needs at most 512"));
   EXPECT_THAT(
       message_of<ConfigError>([] { read_run_config("", {"model.architecture=decoder_lm"}).validate_for_training(); }),
       HasSubstr("data.train_files names no file"));

@@ -74,7 +74,7 @@ TEST_F(ClassificationTaskTest, HoldsOutAnEvenSelection) {
   EXPECT_EQ(run.seen.start.corpus.validation_examples, 70);
   config_.data.valid_fraction = 0.001;
   EXPECT_THAT(message_of<DataError>([&] { train(config_, folder_ / "none"); }),
-              HasSubstr("data.valid_fraction = 0.001: 300 texts cannot be divided like that"));
+              HasSubstr("data.valid_fraction = 0.001: 300 texts are too few: none of them would be held out"));
 }
 
 TEST_F(ClassificationTaskTest, LearnsATokenizerFromTheTextsAlone) {
@@ -121,7 +121,7 @@ TEST_F(ClassificationTaskTest, APartCountsTheTokensOfItsWholeBatch) {
 TEST_F(ClassificationTaskTest, WhatIsWrongIsSaidInOneLine) {
   const auto refusal = [&] { return message_of<Error>([&] { train(config_, folder_ / "run"); }); };
   write_file(folder_ / "valid.tsv", "red\ta red b\npurple\ta b\n");
-  EXPECT_THAT(refusal(), HasSubstr("valid.tsv: text 2 has the label \"purple\", expected one of blue, green, red"));
+  EXPECT_THAT(refusal(), HasSubstr("valid.tsv:2: the label is \"purple\", expected one of blue, green, red"));
   write_file(folder_ / "valid.tsv", "");
   EXPECT_THAT(refusal(), HasSubstr("valid.tsv"));
   write_file(folder_ / "valid.tsv", "no tab\n");

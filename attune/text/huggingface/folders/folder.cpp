@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kLongestSequence = int64_t{1} << 30;
+constexpr int64_t kLongestPadding = int64_t{1} << 20;  // every text of a batch takes so much memory
 
 std::optional<Truncation> read_truncation(const Fields& file) {
   const nlohmann::json* value = file.find("truncation");
@@ -46,8 +47,8 @@ std::optional<Padding> read_padding(const Fields& file) {
   Padding padding;
   const nlohmann::json& strategy = fields.at("strategy");
   if (strategy != "BatchLongest")
-    padding.length = Fields(strategy, fields.where("strategy")).number("Fixed", kLongestSequence);
-  padding.multiple_of = fields.number("pad_to_multiple_of", kLongestSequence, 1);
+    padding.length = Fields(strategy, fields.where("strategy")).number("Fixed", kLongestPadding);
+  padding.multiple_of = fields.number("pad_to_multiple_of", kLongestPadding, 1);
   padding.on_left = fields.string("direction", "Right") == "Left";
   padding.id = static_cast<int32_t>(fields.number("pad_id", 2 * static_cast<int64_t>(kMaxPieces), 0));
   padding.type_id = static_cast<int32_t>(fields.number("pad_type_id", INT32_MAX, 0));
@@ -111,6 +112,7 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
   parts.post_processor = surrounded_by({{cls}, {sep}, {sep}, 1});
   parts.decoder = word_piece_decoder();
   add_config(parts, config, file);
+  parts.file_name = file.filename().string();
   return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
 }
 
@@ -180,6 +182,7 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
   parts.decoder = byte_level_decoder();
   add_config(parts, config, file);
   parts.files.push_back(merges_file);
+  parts.file_name = file.filename().string();
   return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
 }
 

@@ -83,6 +83,7 @@ std::unique_ptr<Tokenizer> load_m2m100(const fs::path& file, TokenizerConfig con
   parts.names = std::move(config.names);
   parts.files = {file, numbers};
   parts.files.insert(parts.files.end(), config.files.begin(), config.files.end());
+  parts.file_name = file.filename().string();
   return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
 }
 

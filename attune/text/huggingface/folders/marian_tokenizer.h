@@ -34,6 +34,7 @@ class MarianTokenizer final : public Tokenizer {
   std::string piece(int32_t id) const override;
   std::string kind() const override { return "Marian"; }
   std::string file_name() const override { return "vocab.json"; }
+  bool can_be_one_of_two() const override { return false; }
   /// Writes the .spm files and those with its settings beside.
   void save(const std::filesystem::path& file) const override;
 

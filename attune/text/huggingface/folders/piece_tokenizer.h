@@ -49,6 +49,7 @@ class PieceTokenizer final : public Tokenizer {
   std::string piece(int32_t id) const override;
   std::string kind() const override { return "SentencePiece"; }
   std::string file_name() const override { return file_.filename().string(); }
+  bool can_be_one_of_two() const override { return false; }
   /// Writes the files beside too.
   void save(const std::filesystem::path& file) const override;
 

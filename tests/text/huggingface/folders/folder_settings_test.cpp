@@ -422,6 +422,13 @@ TEST(FolderSettings, OfTwoTokenizersInAFolderAreKeptApart) {
   EXPECT_EQ(load_tokenizers(again.path()).source->vocab_size(), target.load()->vocab_size());
 }
 
+TEST(FolderSettings, ATokenizerJsonOfAnyNameIsSavedUnderItsOwn) {
+  const auto tokenizer = load_tokenizer(source_dir() / "tests/text/data/bert.json");
+  const TemporaryFolder copy;
+  save_tokenizers(copy.path(), *tokenizer, *tokenizer);
+  EXPECT_EQ(load_tokenizers(copy.path()).source->encode("Hello"), tokenizer->encode("Hello"));
+}
+
 TEST(FolderSettings, AListThatBothFilesHaveCountsOnce) {
   const json list = {{"additional_special_tokens", {"<one>", "<two>"}}};
   EXPECT_EQ(TokenizerFolder("gpt2", list, nullptr, list).load()->vocab_size(),

@@ -12,6 +12,7 @@
 
 #include "attune/base/file.h"
 #include "attune/text/sentence_piece_processor.h"
+#include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
@@ -157,6 +158,16 @@ TEST(PieceTokenizer, T5EndsATextAndHasExtraTokens) {
   EXPECT_EQ(tokenizer->token_id("<extra_id_0>"), 163);
   EXPECT_EQ(tokenizer->encode("<extra_id_3>"), Ids{160});
   expect_equal(*tokenizer, "t5");
+}
+
+// The class is found by the name of the file and the settings beside it, and a folder has both once.
+TEST(PieceTokenizer, IsNotSavedBesideAnother) {
+  const PieceFolder llama("fairseq.model", "tokenizer.model", {{"tokenizer_class", "LlamaTokenizer"}});
+  const SentencePieceTokenizer plain(piece_data() / "fairseq.model");
+  const TemporaryFolder copy;
+  EXPECT_THAT(message_of<ConfigError>([&] { save_tokenizers(copy.path(), plain, *llama.load()); }),
+              HasSubstr("tokenizer.model: a folder holds two different tokenizers only as"));
+  EXPECT_TRUE(std::filesystem::is_empty(copy.path()));
 }
 
 TEST(PieceTokenizer, LlamaBeginsAText) {
