@@ -110,8 +110,8 @@ attune_status attune_generator_load_with(const char* folder, const char* options
 void attune_generator_free(attune_generator* generator);
 
 /* Takes what was added to the text `index`, as soon as that is certain: whole characters. Returns 0 to go on; anything
-   else ends the call as attune_interrupt_set() does. The call's interrupt, if it has one, is then set and stays so
-   until attune_interrupt_reset(). The function is called from the thread that called attune_generate(). */
+   else ends this call as attune_interrupt_set() does, and leaves the call's interrupt as it is. The function is called
+   from the thread that called attune_generate(). */
 typedef int (*attune_text_callback)(void* user, size_t index, const char* added);
 
 /* Continues `count` prompts. Options: the fields of sampling, with the model's own values where they are not given
@@ -127,7 +127,7 @@ typedef int (*attune_text_callback)(void* user, size_t index, const char* added)
    `callback` and `interrupt` may be NULL. An interrupt ends generation with the texts as they are, and ATTUNE_OK. */
 attune_status attune_generate(const attune_generator* generator, const char* const* prompts, size_t count,
                               const char* options, attune_text_callback callback, void* user,
-                              attune_interrupt* interrupt, attune_texts** texts);
+                              const attune_interrupt* interrupt, attune_texts** texts);
 
 /* count * samples texts; those of one prompt stand together. */
 size_t attune_texts_count(const attune_texts* texts);

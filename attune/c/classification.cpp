@@ -1,8 +1,8 @@
 // See attune/c.h.
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
 #include "attune/inference/classifier.h"
@@ -60,10 +60,7 @@ attune_status attune_classify(const attune_classifier* classifier, const char* c
   return guarded([&] {
     const Classifier& model = given(classifier, "classifier").classifier;
     auto& out = given(classifications, "classifications");
-    ClassifyFields fields;
-    const Json json = options_of(options);
-    read_fields(json, fields, "options");
-    if (json.contains("max_tokens")) fields.options.max_tokens = fields.max_tokens;
+    ClassifyFields fields = classify_fields(options_of(options));
     fields.options.interrupt = flag_of(interrupt);
     const ThreadScope threads(fields.threads);
     auto result = std::make_unique<attune_classifications>();

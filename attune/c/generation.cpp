@@ -42,17 +42,17 @@ void attune_generator_free(attune_generator* generator) {
 
 attune_status attune_generate(const attune_generator* generator, const char* const* prompts, size_t count,
                               const char* options, attune_text_callback callback, void* user,
-                              attune_interrupt* interrupt, attune_texts** texts) {
+                              const attune_interrupt* interrupt, attune_texts** texts) {
   return guarded([&] {
     const TextGenerator& model = given(generator, "generator").generator;
     auto& out = given(texts, "texts");
     GenerateFields fields = generate_fields(model, nullptr, options_of(options));
-    attune_interrupt own;
-    std::atomic<bool>& ended = interrupt == nullptr ? own.flag : interrupt->flag;
-    fields.options.interrupt = &ended;
+    fields.options.interrupt = flag_of(interrupt);
     if (callback != nullptr) {
-      fields.options.on_text = [&](size_t index, std::string_view added) {
-        if (callback(user, index, std::string(added).c_str()) != 0) ended = true;
+      const auto ended = std::make_shared<std::atomic<bool>>(false);
+      fields.options.cancel = ended;
+      fields.options.on_text = [=](size_t index, std::string_view added) {
+        if (callback(user, index, std::string(added).c_str()) != 0) *ended = true;
       };
     }
     const ThreadScope threads(fields.decoding.threads);

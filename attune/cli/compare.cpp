@@ -11,23 +11,16 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
-#include "attune/cli/options/device_option.h"
 #include "attune/cli/options/generation_options.h"
-#include "attune/cli/options/precision_option.h"
-#include "attune/cli/options/threads_option.h"
 #include "attune/cli/run_metrics.h"
 #include "attune/cli/text_output.h"
-#include "attune/inference/translator.h"
+#include "attune/cli/translated_test_set.h"
 #include "attune/io/json_file.h"
 #include "attune/metrics/paired_bootstrap.h"
-#include "attune/text/text_file.h"
-#include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/validation.h"
 
 namespace attune::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct CompareCommand {
   std::vector<std::string> runs;
@@ -170,55 +163,20 @@ struct Comparison {
   std::vector<PairedBootstrap> significance;           // of each run after the first against the first, on the test set
 };
 
-// What a run's model makes of the test set.
-struct TranslatedTestSet {
-  std::vector<std::string> outputs;
-  BleuTokenizer tokenizer;  // that fits the model
-};
-
-// Translates the test set with the model of a run. Where the model's tokens are subwords with a marker, also joins the
-// subwords of the references, which all runs share.
-TranslatedTestSet translate_test_set(const CompareCommand& command, const SchedulerOptions& scheduling,
-                                     const std::vector<std::string>& sources, const ComparedRun& run,
-                                     std::vector<std::string>& references) {
-  const std::optional<fs::path> model = model_of_run(run.name);
-  if (!model) fail<ConfigError>("{}: the run has no model yet, which --source asks for", run.name);
-  const Translator translator = Translator::load(*model, scheduling);
-  TranslatedTestSet translated{.outputs = {}, .tokenizer = bleu_tokenizer_for(translator.target_tokenizer())};
-  for (const Translation& t : translator.translate(sources, command.generation.for_model(translator)))
-    translated.outputs.push_back(written_text(t.text(), "\t"));  // as evaluate
-  for (std::string& reference : references) reference = joined_text(translator.target_tokenizer(), reference);
-  return translated;
-}
-
-void count_for_bleu(const TranslatedTestSet& translated, const std::vector<std::string>& references,
-                    BleuTokenizer tokenizer, ComparedRun& run) {
-  run.counts = bleu_counts(translated.outputs, references, tokenizer);
-  BleuCounts sum;
-  for (const BleuCounts& sentence : run.counts) sum += sentence;
-  run.bleu = bleu_of(sum);
-}
-
-void translate_test_set(const CompareCommand& command, Comparison& comparison) {
+void add_test_set(const CompareCommand& command, Comparison& comparison) {
   if (command.source.empty() && command.reference.empty()) return;
   if (command.source.empty() || command.reference.empty())
     fail<ConfigError>("--source and --reference belong together");
-  const std::vector<std::string> sources = read_lines(command.source);
-  std::vector<std::string> references = read_lines(command.reference);
-  if (sources.size() != references.size())
-    fail<DataError>("{} has {} lines but {} has {}", command.source, sources.size(), command.reference,
-                    references.size());
-  const ThreadScope threads = use_threads(command.generation.threads);
-  const Device device = device_of(command.generation.device);
-  const SchedulerOptions scheduling{.precision = precision_of(command.generation.precision, device), .device = device};
-  std::vector<TranslatedTestSet> translated;
-  for (const ComparedRun& run : comparison.runs)
-    translated.push_back(translate_test_set(command, scheduling, sources, run, references));
-  // Scores by different tokenizers cannot be compared (Post 2018).
-  if (std::ranges::all_of(translated, [](const auto& set) { return set.tokenizer == BleuTokenizer::none; }))
-    comparison.bleu_tokenizer = BleuTokenizer::none;
-  for (size_t i = 0; i < translated.size(); ++i)
-    count_for_bleu(translated[i], references, comparison.bleu_tokenizer, comparison.runs[i]);
+  TranslatedTestSet translated =
+      translate_test_set(command.runs, {command.source, command.reference}, command.generation);
+  comparison.bleu_tokenizer = translated.bleu_tokenizer;
+  for (size_t i = 0; i < comparison.runs.size(); ++i) {
+    ComparedRun& run = comparison.runs[i];
+    run.counts = std::move(translated.counts[i]);
+    BleuCounts sum;
+    for (const BleuCounts& sentence : run.counts) sum += sentence;
+    run.bleu = bleu_of(sum);
+  }
 }
 
 using Row = std::vector<std::string>;
@@ -382,7 +340,7 @@ Comparison compare_runs(const CompareCommand& command) {
   Comparison comparison;
   std::vector<ComparedRun>& runs = comparison.runs;
   for (const std::string& folder : command.runs) runs.push_back(read_run(folder));
-  translate_test_set(command, comparison);
+  add_test_set(command, comparison);
   comparison.differing_keys = differing_keys(runs);
   for (const std::vector<size_t>& group : groups_of(runs)) {
     const size_t seeds = number_of_seeds(runs, group);

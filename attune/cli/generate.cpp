@@ -172,7 +172,12 @@ void explain_unknown(const Prompts& prompts, bool have_special_tokens, const Tex
   if (unknown < 0 || unknown == special.bos || unknown == special.eos) return;
   for (size_t i = 0; i < prompts.texts.size(); ++i) {
     if (prompts.texts[i].size() > kMostTextBytes) return;  // is refused
-    const std::vector<int32_t> ids = generator.encode_prompt(prompts.texts[i], have_special_tokens);
+    std::vector<int32_t> ids;
+    try {
+      ids = generator.encode_prompt(prompts.texts[i], have_special_tokens);
+    } catch (const DataError&) {
+      return;  // generate() refuses it, and names it
+    }
     const auto count = std::count(ids.begin(), ids.end(), unknown);
     if (count > 0)
       write_note(fmt::format("{}: {} of its {} tokens {} unknown to the model", prompts.places[i], count, ids.size(),

@@ -78,9 +78,11 @@ void complete_from_run(const RunConfig& run, Inspected& inspected) {
 int64_t float32_bytes(int64_t parameters) {
   return 4 * parameters;
 }
-/// The same with their gradients, Adam's two moments and moving averages, all float32.
+/// The same with their gradients, Adam's two moments and moving averages, all float32; at most the largest number
+/// of 64 bits.
 int64_t training_bytes(int64_t parameters, int64_t moving_averages) {
-  return float32_bytes(parameters) * (4 + moving_averages);
+  const int64_t weights = float32_bytes(parameters), copies = 4 + moving_averages;
+  return weights > INT64_MAX / copies ? INT64_MAX : weights * copies;
 }
 
 Inspected read_what(const InspectCommand& command) {

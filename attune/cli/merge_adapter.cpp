@@ -5,6 +5,7 @@
 #include "attune/base/atomic_folder.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/interrupt.h"
 #include "attune/cli/command.h"
 #include "attune/cli/text_output.h"
 #include "attune/hub/adapter_folder.h"
@@ -20,10 +21,11 @@ struct MergeAdapterCommand {
 int merge_adapter(const MergeAdapterCommand& command) {
   if (!is_there(std::filesystem::path(command.adapter) / kAdapterConfigFile))
     fail<ConfigError>("{}: has no {}", command.adapter, kAdapterConfigFile);
+  catch_stop_signals();
   const OpenedFolder source(command.adapter);
   AtomicFolder folder(command.out);
   const StoredModel files = open_stored_model(source, LoadedWeights::mapped);
-  save_stored_model(folder.temporary(), source, files);
+  save_stored_model(folder.temporary(), source, files, [] { check_interrupt(&stop_requested()); });
   folder.commit();
   TextOutput out;
   out.line(fmt::format("wrote {}: {} with the adapter {}", one_line(command.out), one_line(source.path().string()),

@@ -8,6 +8,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/attention.h"
+#include "attune/cli/draw/heat_maps.h"
 #include "attune/cli/draw/metrics.h"
 #include "attune/cli/draw/svg.h"
 #include "attune/cli/run_metrics.h"
@@ -120,11 +121,14 @@ std::string attention_of(const ReportCommand& command, const std::vector<Json>& 
   if (!model || text.empty())
     return fmt::format("<p>{}</p>", model ? "--text names a text to be read." : "There is no model yet.");
   if (read_model_config(*model).architecture == Architecture::encoder_masked_lm)
-    return "<p>Its classifiers can be drawn.</p>";
+    return "<p>The attention of a masked language model is not drawn; that of a classifier fine-tuned from it is.</p>";
   const bool given = !command.text.empty();
   try {
-    const AttentionPage page = view_attention(
-        {.folder = model->string(), .text = text, .target = "", .text_name = given ? "--text" : "the first sample"});
+    const AttentionPage page = view_attention({.folder = model->string(),
+                                               .text = text,
+                                               .target = "",
+                                               .text_name = given ? "--text" : "the first sample",
+                                               .most_tokens = kMostCells});
     if (page.maps.size() == 1) return draw_attention(page, "", {});
     std::string pictures;
     for (const char* kind : {"cross", "encoder", "decoder"}) pictures += draw_attention(page, kind, {}) + "\n";

@@ -200,7 +200,8 @@ RunConfig read_config(const Options& options) {
 }
 
 void check_out(const Options& options) {
-  if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
+  if (options.out.empty())
+    fail<ConfigError>("--out is needed: the folder of the run{}", options.resume ? " to resume" : "");
 }
 
 // Throws ConfigError for options that cannot stand beside a text: a configuration file and --resume have a text
@@ -236,6 +237,7 @@ RunConfig config_of_run(const Options& options, Communicator& communicator) {
 }
 
 int train(const Options& options, const std::shared_ptr<Communicator>& communicator) {
+  if (options.resume) check_out(options);  // which may have the configuration
   const RunConfig config = config_of_run(options, *communicator);
   check_out(options);
   catch_stop_signals();

@@ -4,14 +4,12 @@
 
 #include "attune/base/fail.h"
 #include "attune/hub/adapter_folder.h"
-#include "attune/io/json_file.h"
 #include "attune/ops/linear/precision.h"
 
 namespace attune {
 
 AdapterFile::AdapterFile(const std::filesystem::path& folder, bool is_classifier)
-    : config_(read_json_file(folder / kAdapterConfigFile), (folder / kAdapterConfigFile).string()),
-      reader_(folder / kAdapterFile) {
+    : config_(read_adapter_config(folder)), reader_(folder / kAdapterFile) {
   if (config_.text("peft_type") != "LORA") config_.refuse("peft_type", "is not supported, needs \"LORA\"");
   if (config_.text("task_type", "") == kClassificationTask && !is_classifier)
     config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
@@ -58,6 +56,12 @@ void AdapterFile::fill(const std::string& name, const Tensor& parameter) {
     fail<FileError>("{}: tensor {} has shape {}, the model has {}", reader_.path().string(), in_quotes(name),
                     values.shape().text(), parameter.shape().text());
   parameter.copy_from(parameter.dtype() == DType::bf16 ? to_bfloat16(values) : values);
+}
+
+double AdapterFile::dropout() const {
+  const double probability = config_.number("lora_dropout", 0);
+  if (!(probability >= 0 && probability < 1)) config_.refuse("lora_dropout", "needs a number from 0 to below 1");
+  return probability;
 }
 
 void AdapterFile::refuse_unknown() const {

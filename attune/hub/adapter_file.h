@@ -23,7 +23,6 @@ inline constexpr const char* kClassificationTask = "SEQ_CLS";
 struct StoredAdapter {
   Tensor a, b;  // float32
   double scale = 1;
-  int64_t first = 0;      // the first of the projection's outputs that B adds to
   std::string name = {};  // of A in the file
 };
 
@@ -40,7 +39,7 @@ class AdapterFile {
   /// Fills a parameter that the file has. Throws FileError where its shape is another.
   void fill(const std::string& name, const Tensor& parameter);
 
-  double dropout() const { return config_.number("lora_dropout", 0); }
+  double dropout() const;  // throws ConfigError unless it is from 0 to below 1
   std::string path() const { return reader_.path().string(); }
   /// Throws FileError for a tensor that neither stored() nor fill() was asked for.
   void refuse_unknown() const;

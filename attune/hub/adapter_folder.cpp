@@ -26,6 +26,7 @@ namespace attune {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
+constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;  // a mixture has 100,000 names of projections
 // In the metadata of the tensors: a JSON list of texts; transformers' name of what a head is for.
 constexpr const char* kLabels = "labels";
 constexpr const char* kProblem = "problem_type";
@@ -114,71 +115,112 @@ Json head_of(const Json& fields) {
   return head;
 }
 
-// The rows of B that are a projection's own, where it is a part of the family's.
-Tensor own_rows(const Tensor& b, const Transform& t, int64_t out, const std::string& module) {
-  if (!t.part) return b;
-  const bool fits =
-      t.period == 0 ? t.first + out <= b.size(0) : t.run > 0 && out % t.run == 0 && b.size(0) == out / t.run * t.period;
-  if (!fits)
-    fail<FileError>("the adapter of {} has {} outputs, which do not hold {} of its part", module, b.size(0), out);
-  if (t.period == 0) return b.rows(t.first, t.first + out);
-  std::vector<float> taken;
-  const std::vector<float> all = values_of(b);
-  const int64_t columns = b.size(1);
-  for (int64_t begin = t.first; static_cast<int64_t>(taken.size()) < out * columns; begin += t.period)
-    taken.insert(taken.end(), all.begin() + begin * columns, all.begin() + (begin + t.run) * columns);
-  return matrix(out, columns, taken);
+// Projections whose rows are stored in the same modules of the base model: queries, keys and values of GPT-2, say.
+struct ProjectionGroup {
+  struct Part {
+    AdapterSlot slot;
+    Transform transform;
+  };
+  std::vector<std::string> modules;  // whose outputs, one after the other, are the rows
+  std::vector<Part> parts;
+  int64_t rows = 0;
+
+  int64_t rows_of_module() const { return rows / static_cast<int64_t>(modules.size()); }
+};
+
+std::vector<ProjectionGroup> groups_of(Module& module, const OpenedFolder& base) {
+  std::vector<ProjectionGroup> groups;
+  std::map<std::vector<std::string>, size_t> numbers;
+  for (const AdapterSlot& slot : adapter_slots(module)) {
+    const ModulePlace place = modules_of(base, slot.name);
+    const auto [number, is_new] = numbers.emplace(place.modules, groups.size());
+    if (is_new) groups.push_back({.modules = place.modules, .parts = {}});
+    ProjectionGroup& group = groups[number->second];
+    group.parts.push_back({slot, place.transform});
+    group.rows = std::max(group.rows, stored_row_count(slot.out(), place.transform));
+  }
+  return groups;
 }
 
-// One adapter that adds to each range of outputs what the parts add there: A of all parts one below the other, and B
-// with zeros elsewhere.
-StoredAdapter joined(const std::vector<StoredAdapter>& parts, int64_t out) {
+// An adapter of some rows of a product: stored_row(r, rows) for row r of B.
+struct AdapterPart {
+  StoredAdapter adapter;
+  Transform rows;
+};
+
+// One adapter that adds to the rows what the parts add to theirs: A of all parts one below the other, and B with zeros
+// elsewhere. Its scale is the largest of the parts' scales, any of which may be 0.
+StoredAdapter joined(const std::vector<AdapterPart>& parts, int64_t out) {
+  StoredAdapter all{.a = {}, .b = {}, .scale = 0, .name = parts.front().adapter.name};
   int64_t rank = 0;
-  const int64_t in = parts.front().a.size(1);
   std::vector<float> a;
-  for (const StoredAdapter& part : parts) {
+  for (const auto& [part, rows] : parts) {
     const std::vector<float> values = values_of(part.a);
     a.insert(a.end(), values.begin(), values.end());
     rank += part.a.size(0);
+    if (std::abs(part.scale) > std::abs(all.scale)) all.scale = part.scale;
   }
   std::vector<float> b(static_cast<size_t>(out * rank));
   int64_t column = 0;
-  for (const StoredAdapter& part : parts) {
+  for (const auto& [part, rows] : parts) {
     const std::vector<float> values = values_of(part.b);
-    const auto factor = static_cast<float>(part.scale / parts.front().scale);
-    for (int64_t r = 0; r < part.b.size(0); ++r)
-      for (int64_t c = 0; c < part.b.size(1); ++c)
-        b[static_cast<size_t>((part.first + r) * rank + column + c)] =
-            factor * values[static_cast<size_t>(r * part.b.size(1) + c)];
-    column += part.a.size(0);
+    const auto factor = all.scale == 0 ? 1.0f : static_cast<float>(part.scale / all.scale);
+    const int64_t own = part.b.size(1);
+    for (int64_t row = 0; row < part.b.size(0); ++row)
+      for (int64_t c = 0; c < own; ++c) {
+        const int64_t at = stored_row(row, rows) * rank + column + c;
+        b[static_cast<size_t>(at)] = factor * values[static_cast<size_t>(row * own + c)];
+      }
+    column += own;
   }
-  return {
-      .a = matrix(rank, in, a), .b = matrix(out, rank, b), .scale = parts.front().scale, .name = parts.front().name};
+  all.a = matrix(rank, parts.front().adapter.a.size(1), a);
+  all.b = matrix(out, rank, b);
+  return all;
 }
 
-// The adapter of a projection; undefined where there is none.
-StoredAdapter read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& slot) {
-  const int64_t out = slot.out(), in = slot.in();
-  ModulePlace place = modules_of(base, slot.name);
-  std::vector<StoredAdapter> parts;
-  if (StoredAdapter own = file.stored(slot.name, in); own.a.defined()) {
-    place = {.modules = {slot.name}, .transform = {}};
-    parts.push_back(std::move(own));
-  } else {
-    const int64_t step = out / static_cast<int64_t>(place.modules.size());
-    for (size_t i = 0; i < place.modules.size(); ++i) {
-      StoredAdapter part = file.stored(place.modules[i], in);
-      if (!part.a.defined()) continue;
-      part.b = own_rows(part.b, place.transform, out, slot.name);
-      part.first = static_cast<int64_t>(i) * step;
-      parts.push_back(std::move(part));
-    }
+// The rows of B that are a projection's own, where it is a part of the family's.
+Tensor own_rows(const Tensor& b, const Transform& t, int64_t out) {
+  if (!t.part) return b;
+  std::vector<float> taken;
+  const std::vector<float> all = values_of(b);
+  const int64_t columns = b.size(1);
+  for (int64_t row = 0; row < out; ++row) {
+    const auto begin = all.begin() + stored_row(row, t) * columns;
+    taken.insert(taken.end(), begin, begin + columns);
   }
-  for (const StoredAdapter& part : parts)
-    if (part.first + part.b.size(0) > out || (place.modules.size() == 1 && part.b.size(0) != out))
-      fail<FileError>("{}: the adapter of {} has {} outputs, the projection {}", file.path(), slot.name, part.b.size(0),
-                      out);
+  return matrix(out, columns, taken);
+}
+
+// The adapter of a module with so many outputs; undefined where there is none.
+StoredAdapter read_module(AdapterFile& file, const std::string& module, int64_t in, int64_t out) {
+  StoredAdapter stored = file.stored(module, in);
+  if (stored.a.defined() && stored.b.size(0) != out)
+    fail<FileError>("{}: the adapter of {} has {} outputs, the module has {}", file.path(), module, stored.b.size(0),
+                    out);
+  return stored;
+}
+
+// The adapter of a projection of the group; undefined where there is none.
+StoredAdapter read_part(AdapterFile& file, const ProjectionGroup& group, const ProjectionGroup::Part& projection) {
+  const auto& [slot, transform] = projection;
+  const int64_t out = slot.out(), in = slot.in(), step = group.rows_of_module();
+  if (StoredAdapter own = read_module(file, slot.name, in, out); own.a.defined()) return own;
+  std::vector<AdapterPart> parts;
+  for (size_t i = 0; i < group.modules.size(); ++i) {
+    StoredAdapter part = read_module(file, group.modules[i], in, step);
+    if (!part.a.defined()) continue;
+    part.b = own_rows(part.b, transform, out);
+    parts.push_back({std::move(part), {.part = true, .first = static_cast<int64_t>(i) * step}});
+  }
   return parts.empty() ? StoredAdapter{} : joined(parts, out);
+}
+
+// Calls use(slot, adapter) for each projection that has one in the file.
+template <class Use>
+void for_each_adapter(AdapterFile& file, const OpenedFolder& base, Module& module, Use&& use) {
+  for (const ProjectionGroup& group : groups_of(module, base))
+    for (const ProjectionGroup::Part& part : group.parts)
+      if (const StoredAdapter found = read_part(file, group, part); found.a.defined()) use(part.slot, found);
 }
 
 // Inputs of experts are not the rows of a batch, and those of a head are not all of them.
@@ -190,68 +232,9 @@ void check_choice(const AdapterSlot& slot, const StoredAdapter& found, const std
         path, in_quotes(found.name), slot.name);
   if (slot.name.find(".layers.") == std::string::npos || slot.name.find(".experts.") != std::string::npos)
     fail<ConfigError>(
-        "{}: adapts {}; requests can choose adapters of the layers' projections but experts, others have to be merged",
+        "{}: adapts {}; requests can only choose adapters of projections in the layers, except experts; merge this "
+        "adapter into the model instead",
         path, slot.name);
-}
-
-// Projections whose rows are stored in the same modules of the base model: queries, keys and values of GPT-2, say.
-struct ProjectionGroup {
-  struct Part {
-    const Adapter* adapter;  // null: a parameter without one
-    Transform transform;
-  };
-  std::vector<std::string> modules;  // whose outputs, one after the other, are the rows
-  std::vector<Part> parts;
-  int64_t rows = 0;
-};
-
-std::vector<ProjectionGroup> groups_of(Module& module, const OpenedFolder& base) {
-  std::vector<ProjectionGroup> groups;
-  std::map<std::vector<std::string>, size_t> numbers;
-  for (const AdapterSlot& slot : adapter_slots(module)) {
-    const ModulePlace place = modules_of(base, slot.name);
-    const auto [number, is_new] = numbers.emplace(place.modules, groups.size());
-    if (is_new) groups.push_back({.modules = place.modules, .parts = {}});
-    ProjectionGroup& group = groups[number->second];
-    group.parts.push_back({slot.adapter->there() ? slot.adapter : nullptr, place.transform});
-    group.rows = std::max(group.rows, stored_row_count(slot.out(), place.transform));
-  }
-  std::erase_if(groups, [](const ProjectionGroup& group) {
-    return std::ranges::none_of(group.parts, [](const auto& part) { return part.adapter != nullptr; });
-  });
-  return groups;
-}
-
-// The adapters of a group as one: A of all parts one below the other, and B with zeros elsewhere.
-StoredAdapter joined(const ProjectionGroup& group) {
-  StoredAdapter all;
-  int64_t rank = 0, in = 0;
-  std::vector<float> a;
-  for (const auto& [adapter, transform] : group.parts) {
-    if (adapter == nullptr) continue;
-    if (rank == 0) all.scale = adapter->scale();
-    const std::vector<float> values = values_of(adapter->a());
-    a.insert(a.end(), values.begin(), values.end());
-    rank += adapter->rank();
-    in = adapter->a().size(1);
-  }
-  std::vector<float> b(static_cast<size_t>(group.rows * rank));
-  int64_t column = 0;
-  for (const auto& [adapter, transform] : group.parts) {
-    if (adapter == nullptr) continue;
-    const std::vector<float> values = values_of(adapter->b());
-    const auto factor = static_cast<float>(adapter->scale() / all.scale);
-    const int64_t count = adapter->b().size(0), own = adapter->rank();
-    for (int64_t row = 0; row < count; ++row)
-      for (int64_t c = 0; c < own; ++c) {
-        const int64_t at = stored_row(row, transform) * rank + column + c;
-        b[static_cast<size_t>(at)] = factor * values[static_cast<size_t>(row * own + c)];
-      }
-    column += own;
-  }
-  all.a = matrix(rank, in, a);
-  all.b = matrix(group.rows, rank, b);
-  return all;
 }
 
 }  // namespace
@@ -264,8 +247,13 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   Json ranks = Json::object(), alphas = Json::object();
   bool transposed = false;
   for (const ProjectionGroup& group : groups_of(module, d.base)) {
-    const StoredAdapter adapter = joined(group);
-    const int64_t rank = adapter.a.size(0), step = group.rows / static_cast<int64_t>(group.modules.size());
+    std::vector<AdapterPart> parts;
+    for (const auto& [slot, transform] : group.parts)
+      if (const Adapter& own = *slot.adapter; own.there())
+        parts.push_back({{.a = own.a(), .b = own.b(), .scale = own.scale()}, transform});
+    if (parts.empty()) continue;
+    const StoredAdapter adapter = joined(parts, group.rows);
+    const int64_t rank = adapter.a.size(0), step = group.rows_of_module();
     const double r = static_cast<double>(rank);
     const double alpha = adapter.scale * (lora.rank_stabilized ? std::sqrt(r) : r);
     transposed = transposed || group.parts.front().transform.transposed;
@@ -317,9 +305,13 @@ bool is_adapter_folder(const std::filesystem::path& folder) {
   return is_there(folder / kAdapterConfigFile) && !is_there(folder / kConfigFile);
 }
 
-std::filesystem::path adapter_base(const std::filesystem::path& folder) {
+HubConfig read_adapter_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kAdapterConfigFile;
-  const HubConfig config(read_json_file(path), path.string());
+  return {read_json_file(path, kMaxConfigBytes), path.string()};
+}
+
+std::filesystem::path adapter_base(const std::filesystem::path& folder) {
+  const HubConfig config = read_adapter_config(folder);
   const std::filesystem::path named = config.text("base_model_name_or_path");
   for (const std::filesystem::path& base : {folder / named, named})  // PEFT writes what its user said
     if (!named.empty() && is_there(base / kConfigFile)) return base.lexically_normal();
@@ -334,8 +326,7 @@ std::optional<ChatTemplate> open_chat_template(const std::filesystem::path& fold
 }
 
 std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / kAdapterConfigFile;
-  if (HubConfig(read_json_file(path), path.string()).text("task_type", "") != kClassificationTask) return std::nullopt;
+  if (read_adapter_config(folder).text("task_type", "") != kClassificationTask) return std::nullopt;
   StoredHead head{.file = SafetensorsReader(folder / kAdapterFile), .tensors = {}, .labels = {}};
   for (const std::string& name : head.file.names()) {
     if (!name.starts_with(kAdapterPrefix) || name.find(".lora_") != std::string::npos) continue;
@@ -357,13 +348,12 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module) {
   // A run that trains a new head has a classifier of a base model that is none.
   AdapterFile file(folder, dynamic_cast<EncoderClassifier*>(&module) != nullptr);
-  for (const AdapterSlot& slot : adapter_slots(module)) {
+  for_each_adapter(file, base, module, [&](const AdapterSlot& slot, const StoredAdapter& found) {
     if (slot.weight->panels && !slot.weight->tensor.defined())
       fail<ConfigError>("{}: the model's weights are panels; an adapter needs the model that they were made from",
                         slot.name);
-    const StoredAdapter found = read_slot(file, base, slot);
-    if (found.a.defined()) slot.adapter->set(found.a, found.b, found.scale, file.dropout());
-  }
+    slot.adapter->set(found.a, found.b, found.scale, file.dropout());
+  });
   for (const NamedParameter& p : named_parameters(module))
     if (!is_of_adapter(p.name)) file.fill(stored_name(base, p.name), *p.tensor);
   file.refuse_unknown();
@@ -373,14 +363,12 @@ std::vector<std::string> read_adapter_choices(const AdapterFolders& folders, con
   std::vector<std::string> names;
   for (const auto& [name, folder] : folders) {
     AdapterFile file(folder, false);
-    for (const AdapterSlot& slot : adapter_slots(module)) {
-      const StoredAdapter found = read_slot(file, base, slot);
-      if (!found.a.defined()) continue;
+    for_each_adapter(file, base, module, [&](const AdapterSlot& slot, const StoredAdapter& found) {
       check_choice(slot, found, file.path());
       const Parameter& weight = *slot.weight;
       const Device device = weight.tensor.defined() ? weight.tensor.device() : weight.panels->storage().device();
       slot.adapter->add_choice(static_cast<int32_t>(names.size()), found.a.to(device), found.b.to(device), found.scale);
-    }
+    });
     file.refuse_unknown();
     names.push_back(name);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/hub/adapter_folders.h"
+#include "attune/hub/hub_config.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/nn/adapters/lora_config.h"
@@ -35,6 +36,9 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
 
 /// Whether the folder holds an adapter and no model.
 bool is_adapter_folder(const std::filesystem::path& folder);
+
+/// adapter_config.json of a folder. Throws FileError and ConfigError.
+HubConfig read_adapter_config(const std::filesystem::path& folder);
 
 /// The folder of the model that an adapter is for: "base_model_name_or_path". A relative path begins at the adapter's
 /// folder or, if there is no such model, at the current directory. Throws FileError and ConfigError, also where there

@@ -7,6 +7,16 @@
 #include "attune/io/json_file.h"
 
 namespace attune {
+namespace {
+
+// Nothing unless the value is a whole number from 0 to 2^31 - 1.
+std::optional<int64_t> integer_of(const Json& value) {
+  const double number = value.is_number() ? value.get<double>() : -1;
+  if (!(number >= 0 && number <= std::numeric_limits<int32_t>::max() && number == std::floor(number))) return {};
+  return static_cast<int64_t>(number);
+}
+
+}  // namespace
 
 HubConfig::HubConfig(Json json, std::string where) : json_(std::move(json)), where_(std::move(where)) {
   if (!json_.is_object()) fail<ConfigError>("{}: needs an object, found {}", where_, json_.type_name());
@@ -43,11 +53,9 @@ void HubConfig::refuse(std::string_view field, std::string_view reason) const {
 
 int64_t HubConfig::integer(std::string_view field, std::optional<int64_t> fallback) const {
   if (fallback && !has(field)) return *fallback;
-  const Json& value = get(field);
-  const double number = value.is_number() ? value.get<double>() : -1;
-  if (!(number >= 0 && number <= std::numeric_limits<int32_t>::max() && number == std::floor(number)))
-    refuse(field, "needs an integer from 0 to 2147483647");
-  return static_cast<int64_t>(number);
+  const std::optional<int64_t> value = integer_of(get(field));
+  if (!value) refuse(field, "needs an integer from 0 to 2147483647");
+  return *value;
 }
 
 double HubConfig::number(std::string_view field, std::optional<double> fallback) const {
@@ -86,10 +94,9 @@ std::vector<std::string> HubConfig::texts(std::string_view field) const {
 std::vector<int64_t> HubConfig::integers_of(const Json& value, std::string_view field) const {
   std::vector<int64_t> values;
   const auto add = [&](const Json& one) {
-    const double number = one.is_number() ? one.get<double>() : -1;
-    if (!(number >= 0 && number <= std::numeric_limits<int32_t>::max() && number == std::floor(number)))
-      refuse(field, "needs integers from 0 to 2147483647");
-    values.push_back(static_cast<int64_t>(number));
+    const std::optional<int64_t> number = integer_of(one);
+    if (!number) refuse(field, "needs integers from 0 to 2147483647");
+    values.push_back(*number);
   };
   if (value.is_array()) {
     for (const Json& one : value) add(one);

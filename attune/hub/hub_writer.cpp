@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "attune/base/fail.h"
@@ -19,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Other tensors are written as they are.
+// Other tensors are written as they are: whole numbers, and float64 unless a type is asked for.
 bool is_weight(DType dtype) {
   return dtype == DType::f32 || dtype == DType::bf16;
 }
 
 DType written_type(const HubTensor& tensor, const HubWriteOptions& options) {
-  return is_weight(tensor.dtype) ? options.dtype.value_or(tensor.dtype) : tensor.dtype;
+  return is_weight(tensor.dtype) || tensor.dtype == DType::f64 ? options.dtype.value_or(tensor.dtype) : tensor.dtype;
 }
 
 int64_t written_bytes(const HubTensor& tensor, const HubWriteOptions& options) {
@@ -35,8 +36,10 @@ int64_t written_bytes(const HubTensor& tensor, const HubWriteOptions& options) {
 Tensor values_of(const HubTensor& tensor, const HubWriteOptions& options) {
   if (options.before_each) options.before_each();
   const Tensor values = tensor.read();
-  if (!is_weight(values.dtype())) return values;
-  return written_type(tensor, options) == DType::bf16 ? to_bfloat16(values) : to_float32(values);
+  const DType dtype = written_type(tensor, options);
+  if (!is_weight(dtype)) return values;
+  const Tensor narrow = values.dtype() == DType::f64 ? values.to(DType::f32) : values;
+  return dtype == DType::bf16 ? to_bfloat16(narrow) : to_float32(narrow);
 }
 
 // Tensors that follow one another, each part small enough for one file.
@@ -80,7 +83,7 @@ WrittenTensors write_hub_tensors(const fs::path& folder, const std::vector<HubTe
   WrittenTensors written;
   bool types_differ = false;
   const std::vector<std::span<const HubTensor>> shards = shards_of(tensors, options);
-  Json weight_map = Json::object();
+  std::map<std::string, std::string> weight_map;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string file = shard_name(i, shards.size());
     std::vector<NamedTensor> values;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attune/hub/transposed_values.h"
 #include "attune/nn/adjacent_runs.h"
 #include "attune/nn/parameter_uses.h"
 #include "attune/ops/linear/precision.h"
@@ -33,17 +34,6 @@ bool is_transposed(const FoundParameter& p) {
 // Whether a parameter is adjacent rows of one stored tensor, as they are.
 bool is_stored_so(const FoundParameter& p) {
   return p.stored.size() == 1 && !is_transposed(p) && p.transform.period == 0 && p.transform.add == 0;
-}
-
-template <class T>
-void transpose(const Tensor& stored, const Tensor& turned) {
-  const HostView view(stored);
-  const std::span<const T> values = view.as<T>();
-  const auto rows = static_cast<size_t>(stored.size(0)), columns = static_cast<size_t>(stored.size(1));
-  std::vector<T> result(values.size());
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t c = 0; c < columns; ++c) result[c * rows + r] = values[r * columns + c];
-  turned.assign(std::span<const T>(result));
 }
 
 // target = `run` rows of every `period` from row `first` on, plus `add`. A period of 0 has all rows from `first` on.
@@ -116,7 +106,7 @@ Tensor ParameterReader::stored_rows(const Wanted& wanted) const {
     const Tensor stored = tensors_.read(p.stored[i], storage);
     const Tensor part = rows.rows(begin, begin + shapes[i][0]);
     if (is_transposed(p)) {
-      with_type_of(stored, [&]<class T>(T) { transpose<T>(stored, part); });
+      with_type_of(stored, [&]<class T>(T) { part.assign(std::span<const T>(transposed_values<T>(stored))); });
     } else {
       part.copy_from(stored.reshape(shapes[i]));
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/hub/transposed_values.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
@@ -26,16 +27,6 @@ void put_rows(const Tensor& values, const Transform& t, const Tensor& rows) {
     const int64_t to = stored_row(from, t);
     rows.rows(to, to + run).copy_from(values.rows(from, from + run));
   }
-}
-
-Tensor transposed_matrix(const Tensor& x) {
-  const HostView view(x);
-  const std::span<const float> values = view.as<float>();
-  const auto rows = static_cast<size_t>(x.size(0)), columns = static_cast<size_t>(x.size(1));
-  std::vector<float> result(values.size());
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t c = 0; c < columns; ++c) result[c * rows + r] = values[r * columns + c];
-  return Tensor::from({x.size(1), x.size(0)}, std::span<const float>(result));
 }
 
 }  // namespace
@@ -102,8 +93,8 @@ Tensor ParameterWriter::rows_of(const Group& group) const {
 Tensor ParameterWriter::values_of(const WrittenTensor& tensor) const {
   const Group& group = groups_[tensor.group];
   const Tensor rows = rows_of(group).rows(tensor.begin, tensor.end);
-  const Tensor stored = group.transposed() ? transposed_matrix(rows) : rows;
-  return stored.reshape(std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end()));
+  if (group.transposed()) return Tensor::from(tensor.shape, transposed_values<float>(rows));
+  return rows.reshape(std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end()));
 }
 
 }  // namespace attune

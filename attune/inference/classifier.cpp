@@ -159,14 +159,19 @@ void Classifier::for_each_row(std::span<const Encoding> texts, const ClassifyOpt
                               const std::function<void(size_t, std::span<const float>)>& use) const {
   check_least("batch_texts", options.batch_texts, 1);
   check_least("batch_tokens", options.batch_tokens, 1);
+  int64_t done = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     if (!texts[i].ids.empty()) continue;
     if (!options.skip) fail<DataError>("text {}: has no tokens", i + 1);
     options.skip(i, "has no tokens");
+    ++done;
   }
+  const auto show_progress = [&] {
+    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+  };
+  if (done > 0) show_progress();
   const NoGrad no_grad;
   const ProductPrecisionScope precision(precision_);
-  int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
     check_interrupt(options.interrupt);
     const Tensor rows = (*model_)(pack_batch(texts, batch, model_->config().token_types));
@@ -183,7 +188,7 @@ void Classifier::for_each_row(std::span<const Encoding> texts, const ClassifyOpt
       }
     }
     done += static_cast<int64_t>(batch.size());
-    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+    show_progress();
   }
 }
 

@@ -90,8 +90,8 @@ struct Embedder::Impl {
       fail<ConfigError>("prompt_name = \"{}\": the folder has {}", name, prompt_names());
     if (!found->second.empty() && !settings.pools_prompt)
       fail<ConfigError>(
-          "1_Pooling/config.json: include_prompt = false: is not supported with a prompt, which prompt_name = \"{}\" "
-          "is",
+          "1_Pooling/config.json: include_prompt = false is not supported together with a prompt, and prompt_name = "
+          "\"{}\" has one; pass prompt_name = \"\"",
           name);
     return found->second;
   }
@@ -102,6 +102,15 @@ struct Embedder::Impl {
   }
   /// The most tokens of a text.
   int64_t longest() const { return std::min(settings.max_tokens, config.longest_sequence()); }
+  /// Throws DataError for what the model cannot read.
+  void check(size_t text, const std::vector<int32_t>& ids) const {
+    const int64_t most = config.longest_sequence();
+    if (ids.empty() || static_cast<int64_t>(ids.size()) > most)
+      fail<DataError>("text {} has {} tokens, the model reads from 1 to {}", text + 1, ids.size(), most);
+    for (const int32_t id : ids)
+      if (id < 0 || id >= config.vocab)
+        fail<DataError>("text {} has token {}, the model has {}", text + 1, id, config.vocab);
+  }
 };
 
 Embedder Embedder::load(const std::filesystem::path& folder, ProductPrecision precision,
@@ -175,23 +184,24 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
                                                         const EmbedOptions& options) const {
   check_least("batch_texts", options.batch_texts, 1);
   check_least("batch_tokens", options.batch_tokens, 1);
-  const int64_t longest = impl_->config.longest_sequence();
+  int64_t done = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const std::vector<int32_t>& ids = texts[i].ids;
-    if (ids.empty() && options.skip)
+    if (texts[i].ids.empty() && options.skip) {
       options.skip(i, "has no tokens");
-    else if (ids.empty() || static_cast<int64_t>(ids.size()) > longest)
-      fail<DataError>("text {} has {} tokens, the model reads from 1 to {}", i + 1, ids.size(), longest);
-    for (const int32_t id : ids)
-      if (id < 0 || id >= impl_->config.vocab)
-        fail<DataError>("text {} has token {}, the model has {}", i + 1, id, impl_->config.vocab);
+      ++done;
+    } else {
+      impl_->check(i, texts[i].ids);
+    }
   }
+  const auto show_progress = [&] {
+    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+  };
+  if (done > 0) show_progress();
   const NoGrad no_grad;
   const ProductPrecisionScope precision(impl_->precision);
   const std::vector<TextPooling> poolings = impl_->pooling(options);
   const auto width = static_cast<size_t>(impl_->config.d_model);
   std::vector<std::vector<float>> vectors(texts.size());
-  int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
     const HostView states(impl_->encode(pack_batch(texts, batch, impl_->config.token_types)));
     size_t row = 0;
@@ -207,7 +217,7 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
       row += texts[text].ids.size();
     }
     done += static_cast<int64_t>(batch.size());
-    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+    show_progress();
   }
   return vectors;
 }

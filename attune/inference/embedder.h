@@ -57,7 +57,7 @@ struct EmbedOptions {
   int64_t batch_texts = 64;                     // the most texts of a batch, and ...
   int64_t batch_tokens = 8192;                  // ... its most tokens; a batch has at least one text
 
-  /// Called after each batch with the number of texts that are done.
+  /// Called after each batch with the number of texts that are done; those without tokens count from the beginning.
   std::function<void(int64_t done, int64_t total)> progress = {};
   /// Called for a text without tokens, or whose vector is not finite; its result is then empty. Without this function
   /// such a text is a DataError or a NumericError.
@@ -116,6 +116,9 @@ void normalize(std::vector<float>& vector);
 /// Where no file says how long texts may be, "model_max_length" of tokenizer_config.json does.
 /// Throws FileError, and ConfigError naming the module or the pooling that is not supported.
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& folder);
+/// The files of the folder, relative to it, in which modules.json says that its modules are described; some may not be
+/// there. Throws as read_embedding_settings() does.
+std::vector<std::filesystem::path> embedding_module_files(const std::filesystem::path& folder);
 /// Writes what read_embedding_settings() reads, into a folder that is there. `dimension` is the width of a state.
 /// Throws FileError.
 void write_embedding_settings(const std::filesystem::path& folder, const EmbeddingSettings& settings,

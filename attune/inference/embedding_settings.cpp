@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTransformerFile = "sentence_bert_config.json";
+constexpr const char* kModulesFile = "modules.json";
 constexpr const char* kPromptsFile = "config_sentence_transformers.json";
 constexpr size_t kMostPromptBytes = size_t{64} << 10;  // a prompt is read with each text
 
@@ -114,13 +115,23 @@ int64_t most_tokens_of_tokenizer(const fs::path& folder) {
   return number < kNoLimit ? static_cast<int64_t>(number) : EmbeddingSettings{}.max_tokens;
 }
 
-void read_modules(const fs::path& folder, EmbeddingSettings& settings) {
-  const fs::path path = folder / "modules.json";
-  if (!is_there(path)) return;
-  read_prompts(folder, settings);
+// A module of modules.json.
+struct EmbeddingModule {
+  std::string type;  // the whole name of its class
+  fs::path folder;   // relative to the model's, and within it
+
+  std::string class_name() const { return type.substr(type.rfind('.') + 1); }
+  fs::path config() const { return (folder / "config.json").lexically_normal(); }
+};
+
+// None where the folder has no modules.json.
+std::vector<EmbeddingModule> modules_of(const fs::path& folder) {
+  const fs::path path = folder / kModulesFile;
+  if (!is_there(path)) return {};
   const Json modules = read_json_file(path);
   if (!modules.is_array())
     fail<ConfigError>("{}: needs a list of modules, found {}", path.string(), modules.type_name());
+  std::vector<EmbeddingModule> found;
   for (const Json& module : modules) {
     const Json type = module.is_object() ? module.value("type", Json()) : Json();
     const Json place = module.is_object() ? module.value("path", Json("")) : Json();
@@ -129,26 +140,46 @@ void read_modules(const fs::path& folder, EmbeddingSettings& settings) {
     const fs::path relative = place.get<std::string>();
     if (relative.is_absolute() || std::ranges::find(relative, fs::path("..")) != relative.end())
       fail<ConfigError>("{}: path {} is not in the folder", path.string(), in_quotes(place.get<std::string>()));
-    const std::string whole = type.get<std::string>(), name = whole.substr(whole.rfind('.') + 1);
-    if (name == "Transformer" && relative.empty())
-      read_transformer(folder, settings);
-    else if (name == "Pooling")
-      read_pooling(folder / relative / "config.json", settings);
-    else if (name == "Normalize")
-      settings.normalize = true;
-    else
-      fail<ConfigError>("{}: module {} with path {} is not supported", path.string(), in_quotes(whole),
-                        in_quotes(place.get<std::string>()));
+    found.push_back({.type = type.get<std::string>(), .folder = relative});
   }
+  return found;
+}
+
+void read_module(const fs::path& folder, const EmbeddingModule& module, EmbeddingSettings& settings) {
+  const std::string name = module.class_name();
+  if (name == "Transformer" && module.folder.empty()) return read_transformer(folder, settings);
+  if (name == "Pooling") return read_pooling(folder / module.config(), settings);
+  if (name != "Normalize")
+    fail<ConfigError>("{}: module {} with path {} is not supported", (folder / kModulesFile).string(),
+                      in_quotes(module.type), in_quotes(module.folder.string()));
+  settings.normalize = true;
+}
+
+// Whether the flags, which have an order of their own, do not say all of it.
+bool needs_a_list(const std::vector<TextPooling>& poolings) {
+  const auto place = [](TextPooling mode) {
+    return std::ranges::find(kFlags, mode, [](const auto& flag) { return flag.second; });
+  };
+  return std::ranges::adjacent_find(poolings, std::ranges::greater_equal(), place) != poolings.end();
 }
 
 }  // namespace
 
 EmbeddingSettings read_embedding_settings(const fs::path& folder) {
   EmbeddingSettings settings;
-  read_modules(folder, settings);
+  if (is_there(folder / kModulesFile)) read_prompts(folder, settings);
+  for (const EmbeddingModule& module : modules_of(folder)) read_module(folder, module, settings);
   if (settings.max_tokens == EmbeddingSettings{}.max_tokens) settings.max_tokens = most_tokens_of_tokenizer(folder);
   return settings;
+}
+
+std::vector<fs::path> embedding_module_files(const fs::path& folder) {
+  if (!is_there(folder / kModulesFile)) return {};
+  read_embedding_settings(folder);  // throws for what is not supported
+  std::vector<fs::path> files;
+  for (const EmbeddingModule& module : modules_of(folder))
+    if (module.config().has_parent_path()) files.push_back(module.config());  // else it is the model's own
+  return files;
 }
 
 void write_embedding_settings(const fs::path& folder, const EmbeddingSettings& settings, int64_t dimension) {
@@ -163,10 +194,7 @@ void write_embedding_settings(const fs::path& folder, const EmbeddingSettings& s
   Json pooling = {{"word_embedding_dimension", dimension}, {"include_prompt", settings.pools_prompt}};
   for (const auto& [flag, mode] : kFlags)
     pooling[flag] = std::ranges::find(settings.pooling, mode) != settings.pooling.end();
-  const auto place = [](TextPooling mode) {
-    return std::ranges::find(kFlags, mode, [](const auto& flag) { return flag.second; });
-  };
-  if (!std::ranges::is_sorted(settings.pooling, {}, place)) {  // flags have an order of their own
+  if (needs_a_list(settings.pooling)) {
     Json modes = Json::array();
     for (const TextPooling mode : settings.pooling)
       modes.push_back(std::ranges::find(kModes, mode, [](const auto& named) { return named.second; })->first);
@@ -181,7 +209,7 @@ void write_embedding_settings(const fs::path& folder, const EmbeddingSettings& s
                     {{"prompts", settings.prompts},
                      {"default_prompt_name", settings.prompt_name.empty() ? Json() : Json(settings.prompt_name)}});
   write_json_file(folder / kTransformerFile, transformer);
-  write_json_file(folder / "modules.json", modules);
+  write_json_file(folder / kModulesFile, modules);
 }
 
 }  // namespace attune

@@ -43,7 +43,6 @@ constexpr std::array kOtherFiles = {"generation_config.json",
                                     huggingface::kToolTemplate,
                                     "chat_template.json",
                                     "modules.json",
-                                    "1_Pooling/config.json",
                                     "sentence_bert_config.json",
                                     "config_sentence_transformers.json"};
 
@@ -151,15 +150,17 @@ void remove_empty_folder(const fs::path& out) {
 ExportedModel copy_hub_folder(const OpenedFolder& source, const fs::path& folder, const ExportOptions& options) {
   const HubFolder& hub = *source.hub();
   hub.check();
-  if (is_there(source.path() / "modules.json")) read_embedding_settings(source.path());  // throws for other modules
+  const std::vector<fs::path> of_modules = embedding_module_files(source.path());  // throws for other modules
   ExportedModel done{.family = hub.hub_config().text("model_type"), .class_name = std::string(hub.class_name())};
   const WrittenTensors written = copy_hub_model(source.path(), folder, write_options(options));
   done.parameters = written.numbers;
   done.bytes = written.bytes;
-  for (const char* name : kOtherFiles) {
+  std::vector<fs::path> others(kOtherFiles.begin(), kOtherFiles.end());
+  others.insert(others.end(), of_modules.begin(), of_modules.end());
+  for (const fs::path& name : others) {
     const fs::path from = source.path() / name;
     if (!is_there(from)) continue;
-    fs::create_directories((folder / name).parent_path());
+    make_directories((folder / name).parent_path());
     write_file(folder / name, read_file(from));
   }
   return done;
@@ -191,7 +192,7 @@ ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& fo
 
 ExportedModel export_model_folder(const fs::path& model, const fs::path& out, const ExportOptions& options) {
   const OpenedFolder source(model);
-  if (source.config().weight_format) refuse_panels(model, "export");
+  if (source.config().weight_format) refuse_panels(source.path(), "export");
   const bool as_it_is = source.hub() && options.family.empty() && !is_adapter_folder(model);
   remove_empty_folder(out);
   AtomicFolder folder(out);

@@ -70,7 +70,7 @@ ForcedAlignment ForcedAligner::align(const std::string& source, const std::strin
       words_of_tokens(translator_.source_tokenizer(), std::span(source_ids).first(source_ids.size() - 1));
   const std::vector<int32_t> target_words =
       words_of_tokens(translator_.target_tokenizer(), std::span(input).subspan(1));
-  const std::vector<Tensor> weights = translation_attention(model, source_ids, input).cross;
+  const std::vector<Tensor> weights = cross_attention_weights(model, source_ids, input);
   for (size_t l = 0; l < layers; ++l) {
     const LayerWeights layer(weights[l]);
     const auto words = [&](std::span<const float> of) {

@@ -22,12 +22,13 @@ struct ForcedAlignment {
 /// source token that gets the most attention when it is predicted.
 class ForcedAligner {
  public:
-  /// The translator has to outlive this. The options say the languages.
+  /// The translator has to outlive this. The options say the languages and, as max_source_tokens, how many
+  /// tokens a sentence may have on either side.
   explicit ForcedAligner(const Translator& translator);
   ForcedAligner(const Translator& translator, const TranslateOptions& options);
   ~ForcedAligner();
 
-  /// One pair of sentences; no links where one of them has no tokens. Memory grows with the squares of their lengths.
+  /// One pair of sentences; no links where one of them has no tokens. Memory grows with the product of their lengths.
   /// Throws DataError beginning with `name` for a sentence that is too long or not valid UTF-8.
   ForcedAlignment align(const std::string& source, const std::string& target, const std::string& name) const;
 

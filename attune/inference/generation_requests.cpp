@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/inference/adapter_choice.h"
 #include "attune/inference/decoding/scheduler.h"
+#include "attune/inference/decoding/speculative_strategy.h"
 #include "attune/inference/text_limits.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/text/tokenizer.h"
@@ -34,7 +35,7 @@ SamplingRequest sampling_request(const TextGenerator& generator, const GenerateO
 void check_options(const GenerateOptions& options) {
   check_range<int64_t>("samples", options.samples, 1, 1 << 16);
   check_range<int64_t>("batch_texts", options.batch_texts, 1, 1 << 16);
-  check_range<int64_t>("draft_tokens", options.draft_tokens, 1, 64);
+  check_range<int64_t>("draft_tokens", options.draft_tokens, 1, kMostDraftTokens);
 }
 
 }  // namespace
@@ -50,7 +51,13 @@ GenerationRequests::GenerationRequests(const TextGenerator& generator, const Gen
 
 std::vector<int32_t> GenerationRequests::encode(const std::string& prompt, const std::string& name) const {
   check_text(prompt, name);
-  return checked(generator_.encode_prompt(prompt, options_.prompts_have_special_tokens), name);
+  std::vector<int32_t> ids;
+  try {
+    ids = generator_.encode_prompt(prompt, options_.prompts_have_special_tokens);
+  } catch (const DataError& error) {
+    fail<DataError>("{}: {}", name, error.what());
+  }
+  return checked(std::move(ids), name);
 }
 
 std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, const std::string& name) const {
@@ -60,8 +67,10 @@ std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, co
       fail<DataError>("{}: has token {}, the model has {}", name, id, generator_.tokenizer().vocab_size());
   const SamplingConfig& sampling = sampling_.config;
   if (sampling.max_tokens == 0 && static_cast<int64_t>(prompt.size()) >= sampling.max_length)
-    fail<DataError>("{}: has {} tokens, which max_length = {} counts; max_tokens goes before it", name, prompt.size(),
-                    sampling.max_length);
+    fail<DataError>(
+        "{}: has {} tokens, but max_length = {} limits the prompt and its continuation together; set max_tokens to "
+        "limit the continuation alone",
+        name, prompt.size(), sampling.max_length);
   const int64_t context = generator_.scheduler().model().longest_sequence();
   const auto tokens = static_cast<int64_t>(prompt.size());
   if (tokens > context && !sampling_.config.slide)
@@ -84,6 +93,7 @@ DecodingRequest GenerationRequests::request(std::vector<int32_t> prompt, int64_t
           .search = std::move(sampling),
           .adapter = adapter_,
           .batch = {.sequences = options_.batch_texts, .lanes = 1},
+          .cancel = options_.cancel,
           .interrupt = options_.interrupt,
           .deadline = options_.deadline};
 }

@@ -36,6 +36,7 @@ AdapterFolders take_adapters(Json& table, const std::string& where) {
 TranslateFields translate_fields(const Translator& translator, const Json& options) {
   TranslateFields fields{.generation = translator.generation()};
   read_fields(options, fields, "options");
+  if (!options.contains("beam_groups")) fields.generation.resize_beam(fields.generation.beam_size);
   fields.options.generation = fields.generation;
   fields.options.deadline = fields.decoding.deadline();
   return fields;
@@ -49,6 +50,13 @@ GenerateFields generate_fields(const TextGenerator& generator, const TextGenerat
   if (draft != nullptr) fields.options.draft = &draft->model();
   fields.options.sampling = fields.sampling;
   fields.options.deadline = fields.decoding.deadline();
+  return fields;
+}
+
+ClassifyFields classify_fields(const Json& options) {
+  ClassifyFields fields;
+  read_fields(options, fields, "options");
+  if (options.contains("max_tokens")) fields.options.max_tokens = fields.max_tokens;
   return fields;
 }
 

@@ -117,6 +117,9 @@ void visit_fields(ClassifyFields& f, FieldVisitor& v) {
   v("threads", f.threads);
 }
 
+/// Reads the options. Throws ConfigError.
+ClassifyFields classify_fields(const Json& options);
+
 struct EmbedFields {
   EmbedOptions options = {};
   TextPooling pooling = TextPooling::mean;  // becomes options.pooling where it is given

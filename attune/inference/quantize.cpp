@@ -33,7 +33,7 @@ QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out,
                                      const std::function<void()>& before_each) {
   const OpenedFolder source(model);
   const ConfigFile& config = source.config();
-  if (config.weight_format) refuse_panels(model, "quantize");
+  if (config.weight_format) refuse_panels(source.path(), "quantize");
   AtomicFolder folder(out);
   const StoredModel files = open_stored_model(source, LoadedWeights::stored);
   QuantizedModel done{.parameters = parameter_count(*files.model)};

@@ -55,9 +55,10 @@ TransformerConfig stored_config(const OpenedFolder& from, Module& model) {
   return config;
 }
 
-void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files) {
+void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files,
+                       const std::function<void()>& before_each) {
   write_model_config(folder, stored_config(from, *files.model));
-  save_parameters(folder / kParameterFile, *files.model);
+  save_parameters(folder / kParameterFile, *files.model, {}, before_each);
   save_tokenizers(folder, *files.tokenizers.source, *files.tokenizers.target);
   files.write_settings(folder);
   if (const auto style = read_source_text(from.path())) write_source_text(folder, *style);

@@ -24,7 +24,8 @@ StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights)
 /// matrix of its own.
 TransformerConfig stored_config(const OpenedFolder& from, Module& model);
 
-/// Writes the files of one of Attune's own folders. Throws FileError.
-void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files);
+/// Writes the files of one of Attune's own folders. Calls `before_each` before it writes a parameter. Throws FileError.
+void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files,
+                       const std::function<void()>& before_each = {});
 
 }  // namespace attune

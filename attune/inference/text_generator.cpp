@@ -148,6 +148,7 @@ std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prom
   }
   std::vector<GeneratedText> results(texts_.size());
   while (client_.outstanding() > 0) {
+    if (options_.cancel != nullptr && *options_.cancel) client_.cancel();
     for (auto& [first, found] : client_.work()) {
       if (found.error) throw_naming(found.error, place(first / static_cast<size_t>(options_.samples)));
       for (size_t s = 0; s < found.samples.size(); ++s)
@@ -240,9 +241,10 @@ std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt, bool 
     return ids.empty() ? std::vector{impl_->tokenizer->eos_id()} : ids;
   }
   if (impl_->text_unit == TextUnit::stream) {
-    const std::vector<int32_t> ids = impl_->tokenizer->encode(prompt.empty() ? "\n" : prompt);
-    const bool unknown_start = prompt.empty() && (ids.size() != 1 || ids.front() == impl_->tokenizer->unk_id());
-    return ids.empty() || unknown_start ? std::vector{bos} : ids;
+    std::vector<int32_t> ids = impl_->tokenizer->encode(prompt.empty() ? "\n" : prompt);
+    if (prompt.empty() && (ids.size() != 1 || ids.front() == impl_->tokenizer->unk_id())) ids.clear();
+    if (ids.empty() && bos >= 0) ids.push_back(bos);
+    return checked(std::move(ids));
   }
   std::string text(prompt);
   if (!impl_->tokenizer->keeps_line_ends()) std::replace(text.begin(), text.end(), '\n', ' ');

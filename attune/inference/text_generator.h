@@ -51,6 +51,8 @@ struct GenerateOptions {
   std::function<void(size_t index, int32_t token)> on_token = {};
   /// Once true, generation ends and returns what it has.
   const std::atomic<bool>* interrupt = nullptr;
+  /// The same, for a flag of this call alone.
+  std::shared_ptr<const std::atomic<bool>> cancel = {};
   /// The time at which generation ends and returns what it has, with FinishReason::deadline. None: no limit.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// A smaller model with the same vocabulary that proposes up to draft_tokens tokens at once, which the model accepts
@@ -82,9 +84,10 @@ class TextGenerator {
 
   /// Returns `samples` continuations of each prompt, in the order of the prompts. Random numbers are a function of the
   /// seed, the number of the sample and the token's position, so that a text does not depend on the other texts. Throws
-  /// DataError naming the prompt (counted from 1) that is not valid UTF-8 or longer than context_length, before
-  /// anything is generated; with `slide` the last context_length / 2 tokens of such a prompt are used. ConfigError for
-  /// options that do not fit, NumericError naming the prompt for which the model's logits are not finite.
+  /// DataError naming the prompt (counted from 1) that is not valid UTF-8, has no tokens or more than context_length,
+  /// before anything is generated; with `slide` the last context_length / 2 tokens of such a prompt are used.
+  /// ConfigError for options that do not fit, NumericError naming the prompt for which the model's logits are not
+  /// finite.
   std::vector<GeneratedText> generate(std::span<const std::string> prompts, const GenerateOptions& options = {}) const;
   std::vector<GeneratedText> generate(std::initializer_list<std::string> prompts,
                                       const GenerateOptions& options = {}) const;
@@ -94,7 +97,8 @@ class TextGenerator {
   /// The tokens of a prompt, as such text is encoded in training: lines and paragraphs begin with bos. In a stream,
   /// each line end that the tokenizer does not keep is an eos. Never empty: the stream of an empty prompt
   /// begins after a line end, or with bos where the vocabulary has no line end. `has_special_tokens`: the prompt has
-  /// them already, see GenerateOptions; then its tokens alone, which may be none.
+  /// them already, see GenerateOptions; then its tokens alone, which may be none. Throws DataError for an empty prompt
+  /// where the tokenizer names no bos to begin with.
   std::vector<int32_t> encode_prompt(std::string_view prompt, bool has_special_tokens = false) const;
   /// Whether eos is a line break within a text and does not end it.
   bool eos_is_line_end() const;

@@ -21,4 +21,11 @@ TranslationAttention translation_attention(const Transformer& model, std::span<c
   return {std::move(encoded.weights), std::move(decoded.self_weights), std::move(decoded.cross_weights)};
 }
 
+std::vector<Tensor> cross_attention_weights(const Transformer& model, std::span<const int32_t> source,
+                                            std::span<const int32_t> target) {
+  const NoGrad no_grad;
+  const PackedTokens packed_source = one_sequence(source);
+  return model.cross_weights(model.encode(packed_source), packed_source.sequences, one_sequence(target));
+}
+
 }  // namespace attune

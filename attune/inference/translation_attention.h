@@ -26,4 +26,8 @@ struct TranslationAttention {
 TranslationAttention translation_attention(const Transformer& model, std::span<const int32_t> source,
                                            std::span<const int32_t> target);
 
+/// TranslationAttention::cross alone; memory grows with the product of the lengths.
+std::vector<Tensor> cross_attention_weights(const Transformer& model, std::span<const int32_t> source,
+                                            std::span<const int32_t> target);
+
 }  // namespace attune

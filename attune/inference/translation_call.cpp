@@ -11,6 +11,15 @@
 #include "attune/base/parallel.h"
 
 namespace attune {
+namespace {
+
+Translation skipped(const std::string& what) {
+  Translation translation{.n_best = {ScoredText{}}, .error = what};
+  translation.n_best.front().finished = false;
+  return translation;
+}
+
+}  // namespace
 
 TranslationCall::TranslationCall(const Translator& translator, Scheduler& scheduler, const TranslateOptions& options)
     : requests_(translator, options), client_(scheduler) {
@@ -27,13 +36,18 @@ void TranslationCall::add(const std::string& sentence, const TranslationConstrai
   entry.constraints = requests_.encode(constraints, name);
   entry.done = entry.source.empty();
   entry.name = name;
-  if (entry.done) {
-    entry.translation.n_best = {ScoredText{}};
-    unreported_.push_back(id);
-    ++done_;
-  } else {
-    order_.push_back(id);
-  }
+  if (entry.done) entry.translation.n_best = {ScoredText{}};
+  add(std::move(entry));
+}
+
+void TranslationCall::add_skipped(const std::string& what) {
+  add({.translation = skipped(what), .done = true});
+}
+
+void TranslationCall::add(Entry entry) {
+  const size_t id = taken_ + entries_.size();
+  (entry.done ? unreported_ : order_).push_back(id);
+  if (entry.done) ++done_;
   entries_.push_back(std::move(entry));
 }
 
@@ -114,8 +128,8 @@ void TranslationCall::refuse_too_large() const {
 }
 
 void TranslationCall::pass_over_failure() {
-  entries_.front().failure.clear();
-  entries_.front().translation.n_best = {ScoredText{}};
+  Entry& e = entries_.front();
+  e.translation = skipped(std::exchange(e.failure, {}));
   unreported_.push_back(taken_);
 }
 

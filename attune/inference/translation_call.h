@@ -22,6 +22,8 @@ class TranslationCall {
   /// Adds a sentence. Of those added before the next work(), the longest enters the search first. Throws DataError and
   /// ConfigError naming `place`, or the sentence's number counted from 1, and then does not add it.
   void add(const std::string& sentence, const TranslationConstraints& constraints, const std::string& place = {});
+  /// Adds a sentence that is skipped: its translation is empty, not finished, and has the message.
+  void add_skipped(const std::string& what);
   /// Searches for some more tokens; waiting sentences enter where there is room. Throws what ends all of them, and
   /// Interrupted.
   void work();
@@ -36,7 +38,7 @@ class TranslationCall {
   [[noreturn]] void throw_failure() const;
   /// Throws ConfigError for the longest of the sentences so far whose search could need more than cache_bytes.
   void refuse_too_large() const;
-  /// Makes the translation of the sentence of failure() an empty one.
+  /// Makes the sentence of failure() a skipped one, whose message that is.
   void pass_over_failure();
 
   /// Whether a sentence that was added is not yet with the scheduler.
@@ -56,6 +58,7 @@ class TranslationCall {
     bool too_large = false;    // what the failure is: the search is too large for cache_bytes
     bool done = false;
   };
+  void add(Entry entry);
   Entry& entry(size_t id) { return entries_[id - taken_]; }
   void submit();
   void sort_new();

@@ -22,8 +22,9 @@ const TranslateOptions& checked(const TranslateOptions& options) {
   return options;
 }
 
-SpecialIds special_ids(const Tokenizer& t) {
-  return {.pad = t.pad_id(), .unk = t.unk_id(), .bos = t.bos_id(), .eos = t.eos_id()};
+void check_tokens(const std::string& name, int64_t tokens, int64_t most) {
+  if (tokens > most)
+    throw TooManyTokens(fmt::format("{}: has {} tokens, at most {} are accepted", name, tokens, most), tokens, most);
 }
 
 TokenSequences encode_phrases(const char* field, const Tokenizer& tokenizer, const std::vector<std::string>& phrases) {
@@ -43,7 +44,7 @@ std::shared_ptr<const BeamSearchOptions> search_options(const Translator& transl
   const Tokenizer& target = translator.target_tokenizer();
   BeamSearchOptions search{.generation = options.generation.value_or(translator.generation()),
                            .n_best = options.n_best,
-                           .special = special_ids(target),
+                           .special = target.special_ids(),
                            .banned = encode_phrases("banned", target, options.banned),
                            .alignments = options.alignments,
                            .shortlist = options.shortlist};
@@ -106,8 +107,7 @@ std::vector<int32_t> TranslationRequests::encode(const std::string& sentence, co
   std::vector<int32_t> source = read_by_encoder(sentence);
   const int64_t tokens = static_cast<int64_t>(source.size()) - frame_;
   const int64_t room = translator_.scheduler().model().longest_sequence() - frame_;
-  if (const int64_t most = std::min(translator_.longest_source(options_), room); tokens > most)
-    throw TooManyTokens(fmt::format("{}: has {} tokens, at most {} are accepted", name, tokens, most), tokens, most);
+  check_tokens(name, tokens, std::min(translator_.longest_source(options_), room));
   if (tokens == 0) return {};
   return source;
 }
@@ -132,8 +132,10 @@ SentenceConstraints TranslationRequests::encode(const TranslationConstraints& co
 std::vector<int32_t> TranslationRequests::decoder_input(const std::string& translation, const std::string& name) const {
   check_text(translation, name);
   std::vector<int32_t> tokens = translator_.target_tokenizer().encode_target(translation);
-  if (const int64_t forced = search_options_->generation.forced_first_token; forced >= 0)
-    tokens.insert(tokens.begin(), static_cast<int32_t>(forced));
+  const int64_t forced = search_options_->generation.forced_first_token;
+  const int64_t room = translator_.scheduler().model().longest_sequence() - (forced >= 0 ? 2 : 1);
+  check_tokens(name, std::ssize(tokens), std::min(options_.max_source_tokens, room));
+  if (forced >= 0) tokens.insert(tokens.begin(), static_cast<int32_t>(forced));
   return decoder_input(tokens);
 }
 

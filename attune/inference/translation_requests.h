@@ -30,7 +30,8 @@ class TranslationRequests {
   SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& name) const;
   /// What the decoder has read once it has predicted `translation`, for a pass over both: the start token, the token
   /// that every output begins with, if there is one, and those of the text. Throws DataError beginning with `name` for
-  /// a text that is too long or not valid UTF-8.
+  /// one that is not valid UTF-8, TooManyTokens for one with more than max_source_tokens or than the model has
+  /// positions.
   std::vector<int32_t> decoder_input(const std::string& translation, const std::string& name) const;
   /// The same for ScoredText::tokens.
   std::vector<int32_t> decoder_input(std::span<const int32_t> tokens) const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
 
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
@@ -38,6 +37,21 @@ std::shared_ptr<const DecodingModel> decoding_model(const Models& models) {
   for (const auto& model : models) all.push_back(std::make_shared<TranslationDecodingModel>(model));
   return all.size() == 1 ? all.front() : std::make_shared<EnsembleDecodingModel>(std::move(all));
 }
+
+// Tells options.progress of what is done, once for each number.
+class TranslationProgress {
+ public:
+  explicit TranslationProgress(const TranslateOptions& options) : progress_(options.progress) {}
+  void show(int64_t done, int64_t total) {
+    if (!progress_ || done == shown_) return;
+    shown_ = done;
+    progress_(done, total);
+  }
+
+ private:
+  const std::function<void(int64_t, int64_t)>& progress_;
+  int64_t shown_ = 0;
+};
 
 // Throws ConfigError, which names the folder, unless both number the same pieces in the same way.
 void check_same(const Tokenizer& first, const Tokenizer& other, const char* side, const std::string& folder) {
@@ -159,13 +173,16 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
   for (size_t i = 0; i < sentences.size(); ++i)
     call.add(sentences[i], options.constraints.empty() ? TranslationConstraints{} : options.constraints[i],
              options.places.empty() ? "" : options.places[i]);
-  for (int64_t before = call.done(); call.busy(); before = call.done()) {
+  TranslationProgress progress(options);
+  const auto total = static_cast<int64_t>(sentences.size());
+  while (call.busy()) {
     call.work();
     call.refuse_too_large();
     call.report();
-    if (options.progress && call.done() > before) options.progress(call.done(), static_cast<int64_t>(sentences.size()));
+    progress.show(call.done(), total);
   }
   std::vector<Translation> translations = call.take();
+  progress.show(call.done(), total);  // where no sentence has tokens
   if (call.failure() != nullptr) call.throw_failure();
   return translations;
 }
@@ -173,39 +190,25 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
 void Translator::translate(const TranslationStream& stream, const TranslateOptions& options) const {
   TranslationCall call(*this, impl_->scheduler, options);
   std::exception_ptr error;  // of reading: what was read before it is translated all the same
-  int64_t read = 0, written = 0;
-  std::map<int64_t, std::string> skipped;  // by the number of the sentence, from 0
-  const auto skip = [&](int64_t sentence, const std::string& what) {
-    stream.skip(what);
-    skipped.emplace(sentence, what);
-  };
-  const auto write = [&](std::vector<Translation> done) {
-    for (Translation& translation : done) {
-      const auto found = skipped.find(written++);
-      if (found == skipped.end()) continue;
-      translation.n_best.front().finished = false;
-      translation.error = std::move(found->second);
-      skipped.erase(found);
-    }
-    stream.write(std::move(done));
-  };
+  TranslationProgress progress(options);
+  int64_t read = 0;
   const auto add = [&](const StreamedSentence& sentence) {
     ++read;
     try {
       call.add(sentence.text, sentence.constraints, sentence.place);
     } catch (const DataError& refused) {
       if (!stream.skip) throw;
-      skip(read - 1, refused.what());
-      call.add("", {});
+      stream.skip(refused.what());
+      call.add_skipped(refused.what());
     }
   };
   const auto hand_over = [&] {
     for (;;) {
-      if (std::vector<Translation> done = call.take(); !done.empty()) write(std::move(done));
+      if (std::vector<Translation> done = call.take(); !done.empty()) stream.write(std::move(done));
       const std::string* failure = call.failure();
       if (failure == nullptr) return;
       if (!stream.skip) call.throw_failure();
-      skip(written, *failure);
+      stream.skip(*failure);
       call.pass_over_failure();
     }
   };
@@ -220,9 +223,8 @@ void Translator::translate(const TranslationStream& stream, const TranslateOptio
         more = false;
       }
     }
-    const int64_t before = call.done();
     call.work();
-    if (options.progress && call.done() > before) options.progress(call.done(), read);
+    progress.show(call.done(), read);
     hand_over();
   }
   if (error) std::rethrow_exception(error);

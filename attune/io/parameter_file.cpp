@@ -45,10 +45,10 @@ SafetensorsReader open_parameters(const std::filesystem::path& path) {
 }
 
 void save_parameters(const std::filesystem::path& path, Module& module,
-                     const std::map<std::string, std::string>& metadata) {
+                     const std::map<std::string, std::string>& metadata, const std::function<void()>& before_each) {
   std::vector<NamedTensor> tensors;
   for (AdaptedParameter& p : adapted_parameters(module)) tensors.push_back({p.name, p.tensor, std::move(p.later)});
-  write_safetensors(path, tensors, metadata);
+  write_safetensors(path, tensors, metadata, Checksum::none, before_each);
 }
 
 void load_parameters(const std::filesystem::path& path, Module& module) {

@@ -2,6 +2,7 @@
 // The parameters of a module, in one file: model.safetensors of a model folder.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -18,10 +19,11 @@ inline constexpr const char* kParameterFile = "model.safetensors";
 /// names of this version: older files call the weight of a norm "NAME.gain". Throws FileError.
 SafetensorsReader open_parameters(const std::filesystem::path& path);
 
-/// Writes every parameter of the module under its name, a shared one once; adapters are added to their weights. Throws
-/// FileError.
+/// Writes every parameter of the module under its name, a shared one once; adapters are added to their weights. Calls
+/// `before_each` before it writes a parameter; when that throws, nothing is left. Throws FileError.
 void save_parameters(const std::filesystem::path& path, Module& module,
-                     const std::map<std::string, std::string>& metadata = {});
+                     const std::map<std::string, std::string>& metadata = {},
+                     const std::function<void()>& before_each = {});
 
 /// Fills every parameter of the module. The file must have each with its shape and dtype, and nothing else. Otherwise
 /// throws FileError, which names the first that is missing, unknown or different, and leaves the module as it was.

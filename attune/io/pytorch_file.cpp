@@ -71,10 +71,13 @@ Tensors read_archive(Bytes file, const std::string& where) {
   if (pickle->second.size > kMaxPickle)
     fail<FileError>("{}: data.pkl has {} bytes, at most {} are accepted", where, pickle->second.size, kMaxPickle);
   const std::string root = pickle->first.substr(0, pickle->first.size() - kPickleEntry.size());
-  if (const auto order = entries.find(root + "/byteorder");
-      order != entries.end() && text_of(contents(order->second)).substr(0, 20) != "little")
-    fail<FileError>("{}: byte order is {}, needs \"little\"; to convert the file: {}", where,
-                    in_quotes(text_of(contents(order->second)).substr(0, 20)), kConvertCommand);
+  if (const auto entry = entries.find(root + "/byteorder"); entry != entries.end()) {
+    const Bytes stored = contents(entry->second);
+    const std::string order = text_of(stored.first(std::min<size_t>(stored.size(), 20)));
+    if (order != "little")
+      fail<FileError>("{}: byte order is {}, needs \"little\"; to convert the file: {}", where, in_quotes(order),
+                      kConvertCommand);
+  }
 
   const PickleProgram program = read_pickle(contents(pickle->second), where);
   std::vector<uint64_t> begins;

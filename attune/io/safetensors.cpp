@@ -204,7 +204,8 @@ std::string digest_of(const std::string& header, std::span<const NamedTensor* co
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata, Checksum checksum) {
+                       const std::map<std::string, std::string>& metadata, Checksum checksum,
+                       const std::function<void()>& before_each) {
   std::set<std::string_view> names = {"__metadata__"};
   for (const NamedTensor& named : tensors) {
     if (!named.later && !named.tensor.defined())
@@ -230,6 +231,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   file.write(&length, sizeof(length));
   file.write(header);
   for (const NamedTensor* named : order) {
+    if (before_each) before_each();
     const HostView values(named->values());
     file.write(values.bytes().data(), values.bytes().size());
   }

@@ -3,6 +3,7 @@
 // Source: https://github.com/huggingface/safetensors, section "Format".
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -78,9 +79,11 @@ struct NamedTensor {
 
 /// Replaces `path` whole or not at all. The data begins at a multiple of 64 bytes, and so does every tensor whose bytes
 /// are a multiple of 64; the others begin at a multiple of their element size. Tensors that follow one another in
-/// memory (Tensor::rows of one) do so in the file, as far as that allows. Throws FileError, also for a name that comes
-/// twice and for text that is not UTF-8.
+/// memory (Tensor::rows of one) do so in the file, as far as that allows. Calls `before_each` before it writes a
+/// tensor; when that throws, nothing is left. Throws FileError, also for a name that comes twice and for text that is
+/// not UTF-8.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata = {}, Checksum checksum = Checksum::none);
+                       const std::map<std::string, std::string>& metadata = {}, Checksum checksum = Checksum::none,
+                       const std::function<void()>& before_each = {});
 
 }  // namespace attune

@@ -142,6 +142,8 @@ std::vector<std::filesystem::path> find_shards(const std::filesystem::path& fold
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     if (auto total = shard_total(entry->path().filename().string(), stem, extension)) totals.insert(*std::move(total));
   }
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail<FileError>("cannot list {}: {}", folder.string(), error.message());
   if (totals.empty()) return {};
   if (totals.size() > 1)
     fail<FileError>("{}: has shards {}-*-of-{}.{} and {}-*-of-{}.{}, needs one set of them", folder.string(), stem,

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -17,6 +18,7 @@
 #include "attune/inference/embedder.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/io/json_file.h"
 #include "tests/support/paths.h"
 #include "tests/support/random_adapter.h"
 #include "tests/support/small_model.h"
@@ -157,6 +159,19 @@ TEST_F(CTranslator, AnInterruptEndsIt) {
   attune_interrupt_free(interrupt);
 }
 
+TEST_F(CTranslator, AnyBeamMayBeAskedOfAModelThatSearchesInGroups) {
+  Json generation = read_json_file(folder_ / "generation_config.json");
+  generation["beam_size"] = generation["beam_groups"] = 4;
+  write_json_file(folder_ / "generation_config.json", generation);
+  attune_translator* loaded = nullptr;
+  ASSERT_EQ(attune_translator_load(folder_.path().c_str(), &loaded), ATTUNE_OK) << attune_error_message();
+  translator_.reset(loaded);
+  for (const char* options : {R"({"beam_size": 1})", R"({"beam_size": 3})", R"({"beam_size": 8})"})
+    EXPECT_EQ(translate(options), ATTUNE_OK) << attune_error_message();
+  EXPECT_EQ(translate(R"({"beam_size": 3, "beam_groups": 4})"), ATTUNE_CONFIG_ERROR);
+  EXPECT_THAT(attune_error_message(), HasSubstr("beam_groups"));
+}
+
 TEST_F(CTranslator, CallsChooseAnAdapter) {
   write_random_adapter(folder_ / "legal", folder_.path(), {.rank = 2}, 5);
   const std::string options = R"({"adapters": {"legal": ")" + (folder_ / "legal").string() + R"("}})";
@@ -230,14 +245,22 @@ TEST_F(CGenerator, IsTheGeneratorOfCpp) {
   EXPECT_EQ(attune_text_finish_reason(texts, 4), nullptr);
 }
 
-TEST_F(CGenerator, TheCallbackEndsIt) {
+TEST_F(CGenerator, TheCallbackEndsItsCallAlone) {
   const auto callback = [](void* user, size_t, const char*) { return ++*static_cast<int*>(user) == 3 ? 1 : 0; };
-  int calls = 0;
   const char* prompt = "The ";
+  attune_interrupt* interrupt = nullptr;
+  ASSERT_EQ(attune_interrupt_new(&interrupt), ATTUNE_OK);
+  const Owned<attune_interrupt> owned(interrupt, attune_interrupt_free);
   attune_texts* texts = nullptr;
-  ASSERT_EQ(attune_generate(generator_.get(), &prompt, 1, nullptr, callback, &calls, nullptr, &texts), ATTUNE_OK);
-  EXPECT_STREQ(attune_text_finish_reason(texts, 0), "interrupted");
-  EXPECT_LT(std::string(attune_text(texts, 0)).size(), 10u);
+  for (const attune_interrupt* of_call : {static_cast<attune_interrupt*>(nullptr), interrupt}) {
+    int calls = 0;
+    ASSERT_EQ(attune_generate(generator_.get(), &prompt, 1, nullptr, callback, &calls, of_call, &texts), ATTUNE_OK);
+    EXPECT_STREQ(attune_text_finish_reason(texts, 0), "interrupted");
+    EXPECT_LT(std::string(attune_text(texts, 0)).size(), 10u);
+    attune_texts_free(texts);
+  }
+  ASSERT_EQ(attune_generate(generator_.get(), &prompt, 1, nullptr, nullptr, nullptr, interrupt, &texts), ATTUNE_OK);
+  EXPECT_STREQ(attune_text_finish_reason(texts, 0), "length") << "nobody has set the interrupt";
   attune_texts_free(texts);
 }
 

@@ -200,6 +200,95 @@ TEST(AdapterFolderNames, RequestsCannotChooseOneOfAMatrixThatIsAbsorbed) {
                 "lora_A.weight\" adapts"));
 }
 
+// Of PEFT's adapters with this alpha in adapter_config.json.
+TEST(AdapterFolderScales, AnAlphaOfZeroAddsNothing) {
+  for (const char* name : {"gpt2", "starcoder2"}) {
+    const TemporaryFolder temporary;
+    const Fixture fixture(name);
+    const Tensor without = fixture.logits();
+    std::filesystem::copy(fixture.folder, temporary / "adapter");
+    Json config = read_json_file(fixture.folder / kAdapterConfigFile);
+    config["lora_alpha"] = 0;
+    config["alpha_pattern"] = Json::object();
+    write_file(temporary / "adapter" / kAdapterConfigFile, config.dump());
+    read_adapter(temporary / "adapter", fixture.base, *fixture.model);
+    EXPECT_LT(relative_error(fixture.logits(), without), 1e-6) << name;
+    merge_adapters(*fixture.model);
+    EXPECT_LT(relative_error(fixture.logits(), without), 1e-6) << name;
+  }
+}
+
+// A model of the hub, and a folder with an adapter of rank 2 and ones for its projection of this name.
+struct AdapterOfOnes {
+  AdapterOfOnes(const std::string& name, const std::string& projection)
+      : base(hub_models() / name), model(base.load_language_model().model) {
+    for (const AdapterSlot& slot : adapter_slots(*model)) {
+      if (!slot.name.ends_with(projection)) continue;
+      slot.adapter->set(Tensor::full({2, slot.in()}, 1), Tensor::full({slot.out(), 2}, 1), 1);
+      adapter = slot.adapter;
+    }
+    write_adapter(folder(), *model, {.base = base, .lora = {.rank = 2}, .saved = {}});
+  }
+  std::filesystem::path folder() const { return temporary / "adapter"; }
+
+  TemporaryFolder temporary;
+  OpenedFolder base;
+  std::unique_ptr<Module> model;
+  Adapter* adapter = nullptr;
+};
+
+TEST(AdapterFolderScales, OneOfSeveralModulesMayHaveAnAlphaOfZero) {
+  const AdapterOfOnes ones("deepseek-v3-yarn", "layers.0.feed_forward.linear_1");
+  Json config = read_json_file(ones.folder() / kAdapterConfigFile);
+  config["lora_alpha"] = 2;
+  config["alpha_pattern"] = {{"gate_proj", 0}};
+  write_file(ones.folder() / kAdapterConfigFile, config.dump());
+  read_adapter(ones.folder(), ones.base, *ones.model);
+  const Tensor added = ones.adapter->product();  // gate_proj's rows, then up_proj's
+  const int64_t half = added.size(0) / 2;
+  EXPECT_EQ(relative_error(added.rows(0, half), Tensor::zeros({half, added.size(1)})), 0);
+  EXPECT_EQ(relative_error(added.rows(half, 2 * half), Tensor::full({half, added.size(1)}, 2)), 0);
+}
+
+TEST(AdapterFolderErrors, AnAdapterHasExactlyTheOutputsOfItsModule) {
+  struct Case {
+    const char *model, *projection, *module;
+    int64_t outputs;
+  };
+  for (const auto& [model, projection, module, outputs] :
+       {Case{"deepseek-v3-yarn", "layers.0.feed_forward.linear_1", "model.layers.0.mlp.gate_proj", 128},
+        Case{"gpt2", "layers.0.self_attention.w_q", "transformer.h.0.attn.c_attn", 192}}) {
+    const AdapterOfOnes ones(model, projection);
+    const std::string b = std::string("base_model.model.") + module + ".lora_B.weight";
+    const SafetensorsReader reader(ones.folder() / kAdapterFile);
+    ASSERT_EQ(reader.shape(b), (Shape{outputs, 2}));
+    for (const int64_t wrong : {outputs / 2, outputs + 64, 2 * outputs}) {
+      std::vector<NamedTensor> tensors;
+      for (const std::string& name : reader.names())
+        tensors.push_back({name, name == b ? Tensor::full({wrong, 2}, 1) : reader.load(name)});
+      write_safetensors(ones.folder() / kAdapterFile, tensors);
+      EXPECT_EQ(message_of<FileError>([&] { read_adapter(ones.folder(), ones.base, *ones.model); }),
+                (ones.folder() / kAdapterFile).string() + ": the adapter of " + module + " has " +
+                    std::to_string(wrong) + " outputs, the module has " + std::to_string(outputs));
+    }
+  }
+}
+
+// 40,000 modules are more than a MiB of names.
+TEST(AdapterFolderNames, AllExpertsOfALargeMixtureMayBeNamed) {
+  const TemporaryFolder temporary;
+  const Fixture fixture("starcoder2");
+  std::filesystem::copy(fixture.folder, temporary / "adapter");
+  Json config = read_json_file(fixture.folder / kAdapterConfigFile);
+  config["base_model_name_or_path"] = fixture.base.path().string();
+  config["target_modules"] = std::vector<std::string>(40000, "model.layers.10.mlp.experts.100.gate_proj");
+  write_file(temporary / "adapter" / kAdapterConfigFile, config.dump());
+  EXPECT_TRUE(std::filesystem::equivalent(adapter_base(temporary / "adapter"), fixture.base.path()));
+  EXPECT_FALSE(head_of_adapter(temporary / "adapter"));
+  read_adapter(temporary / "adapter", fixture.base, *fixture.model);
+  EXPECT_LT(fixture.error(), 1e-4);
+}
+
 // The base model of the fixture without its head, and the adapter for it.
 class AdapterOfANewHead : public ::testing::Test {
  protected:
@@ -347,6 +436,8 @@ TEST(AdapterFolderErrors, SayWhatDoesNotFit) {
   EXPECT_THAT(refusal([](Json& c) { c["init_lora_weights"] = "pissa_niter_4"; }),
               HasSubstr("init_lora_weights = \"pissa_niter_4\": changes the base model"));
   EXPECT_THAT(refusal([](Json& c) { c.erase("lora_alpha"); }), HasSubstr("lora_alpha"));
+  EXPECT_THAT(refusal([](Json& c) { c["lora_dropout"] = 1; }),
+              HasSubstr("adapter_config.json: lora_dropout = 1: needs a number from 0 to below 1"));
   EXPECT_THAT(refusal([](Json& c) { c["task_type"] = "SEQ_CLS"; }),
               HasSubstr("task_type = \"SEQ_CLS\": needs a base model that has a head for labels"));
   const Fixture other("bert");

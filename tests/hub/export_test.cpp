@@ -16,6 +16,7 @@
 #include "tests/hub/hub_model.h"
 #include "tests/hub/model_outputs.h"
 #include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -121,6 +122,22 @@ TEST(Export, LargeModelsAreWrittenInShards) {
   expect_same_tensors(out, from);
   const Json index = read_json_file(out / "model.safetensors.index.json");
   EXPECT_EQ(index.at("weight_map").size(), TensorSource(from).names().size());
+}
+
+TEST(Export, Float64IsConvertedWhereATypeIsAskedFor) {
+  const Tensor wide = normal({3, 5}, {.seed = 1}), narrow = wide.to(DType::f32);
+  const std::vector<HubTensor> tensors = {
+      {.name = "w", .shape = wide.shape(), .dtype = DType::f64, .read = [&] { return wide; }}};
+  const TemporaryFolder folder;
+  const auto written_as = [&](std::optional<DType> dtype, const Tensor& expected) {
+    const WrittenTensors written = write_hub_tensors(folder.path(), tensors, {.dtype = dtype});
+    EXPECT_EQ(written.bytes, static_cast<int64_t>(expected.bytes()));
+    EXPECT_TRUE(same_bits(TensorSource(folder.path()).read("w"), expected)) << name_of(expected.dtype());
+    return written.dtype;
+  };
+  EXPECT_EQ(written_as(DType::bf16, to_bfloat16(narrow)), DType::bf16);
+  EXPECT_EQ(written_as(DType::f32, narrow), DType::f32);
+  written_as({}, wide);
 }
 
 TEST(Export, IsWrittenWholeOrNotAtAll) {
@@ -260,6 +277,19 @@ TEST(Export, AFolderOfAttuneHasItsTokenizerAndItsSettings) {
   EXPECT_EQ(read.sampling.eos_tokens, (std::vector<int64_t>{3}));
   EXPECT_EQ(read.sampling.suppressed_tokens, (std::vector<int64_t>{3, 6, 0, 1, 2})) << "an end too";
   EXPECT_EQ(read.sampling.suppressed_phrases, (std::vector<std::vector<int64_t>>{{4, 5}}));
+}
+
+TEST(Export, AFolderOfTheHubKeepsTheModulesOfItsEmbeddings) {
+  const TemporaryFolder folder;
+  fs::copy(hub_models() / "bert-classifier", folder / "own");
+  fs::create_directories(folder / "own" / "layers" / "pool");
+  write_file(folder / "own" / "modules.json",
+             R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+                 {"type": "sentence_transformers.models.Pooling", "path": "layers/pool"}])");
+  write_file(folder / "own" / "layers" / "pool" / "config.json", R"({"pooling_mode": "max"})");
+  export_model_folder(folder / "own", folder / "out");
+  for (const char* name : {"config.json", "modules.json", "layers/pool/config.json"})
+    EXPECT_EQ(read_json_file(folder / "out" / name), read_json_file(folder / "own" / name)) << name;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "attune/io/safetensors.h"
 #include "attune/models/packed_tokens.h"
 #include "attune/tensor/host_view.h"
+#include "tests/support/largest_error.h"
 #include "tests/support/paths.h"
 
 namespace attune {
@@ -105,16 +106,12 @@ inline PackedTokens packed(const std::vector<std::vector<int32_t>>& sequences) {
   return pack_tokens(ids, offsets);
 }
 
-/// The largest difference, as a share of the largest magnitude of `expected`; infinite where the sizes differ.
+/// LargestError::relative() of two lists; infinite where the sizes differ.
 inline double relative_difference(const std::vector<float>& found, const std::vector<float>& expected) {
   if (found.size() != expected.size()) return INFINITY;
-  double largest = 0, difference = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    difference = std::max(difference, std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])));
-    if (!std::isfinite(found[i])) return INFINITY;
-  }
-  return difference / largest;
+  LargestError error;
+  for (size_t i = 0; i < found.size(); ++i) error.add(found[i], expected[i]);
+  return error.relative();
 }
 
 constexpr double kHubTolerance = 1e-4;

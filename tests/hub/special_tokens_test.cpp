@@ -14,6 +14,7 @@
 #include "attune/inference/quantize.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/text/text_frame.h"
 #include "tests/hub/changed_folder.h"
 
 namespace attune {
@@ -85,6 +86,21 @@ TEST(HubSpecialTokens, ATemplateWritesThemItself) {
   EXPECT_THAT(message_of<DataError>([&] { generator.generate("", with_tokens); }), HasSubstr("has no tokens"));
 }
 
+TEST(HubSpecialTokens, AnEmptyPromptNeedsATokenToBeginWith) {
+  const WordFolder folder("gpt2");
+  Json tokenizer = read_json_file(folder.path() / "tokenizer.json");
+  tokenizer["post_processor"] = nullptr;
+  write_json_file(folder.path() / "tokenizer.json", tokenizer);
+  Json names = read_json_file(folder.path() / "tokenizer_config.json");
+  names.erase("bos_token");
+  write_json_file(folder.path() / "tokenizer_config.json", names);
+  const TextGenerator generator = TextGenerator::load(folder.path());
+  EXPECT_EQ(message_of<DataError>([&] {
+              generator.generate({"w5", ""});
+            }),
+            "prompt 2: the prompt is empty, and the tokenizer names no bos to begin with");
+}
+
 TEST(HubSpecialTokens, MaxLengthCountsThePrompt) {
   const WordFolder folder("gpt2");
   const auto generated = [&](const char* settings, GenerateOptions options = {}) {
@@ -96,7 +112,7 @@ TEST(HubSpecialTokens, MaxLengthCountsThePrompt) {
   EXPECT_EQ(generated(R"({"max_length": 12, "eos_token_id": 2, "suppress_tokens": [2]})"), 9u);
   EXPECT_EQ(generated(R"({"max_length": 12, "max_new_tokens": 4, "eos_token_id": 2, "suppress_tokens": [2]})"), 4u);
   EXPECT_THAT(message_of<DataError>([&] { generated(R"({"max_length": 3})"); }),  // as in transformers
-              HasSubstr("prompt 1: has 3 tokens, which max_length = 3 counts"));
+              HasSubstr("prompt 1: has 3 tokens, but max_length = 3 limits"));
   const char* const twelve = R"({"max_length": 12, "eos_token_id": 2, "suppress_tokens": [2]})";
   write_file(folder.path() / "generation_config.json", twelve);
   SamplingConfig sampling = TextGenerator::load(folder.path()).sampling();
@@ -155,7 +171,7 @@ TEST(HubSpecialTokens, TokensThatTheModelDoesNotHaveAreSuppressedAnyway) {
 TEST(HubSpecialTokens, AStreamBeginsWithThoseInFrontOfATextAndHasNoOthers) {
   const WordFolder folder("gpt2");
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder.path());
-  EXPECT_THAT(tokens_before(*tokenizer), ElementsAre(1));
+  EXPECT_THAT(text_frame(*tokenizer, true).before, ElementsAre(1));
   write_file(folder.path() / "text", "w5 w6 w7");
   write_file(folder.path() / "more", "w8");
   const std::vector<std::filesystem::path> files = {folder.path() / "text", folder.path() / "more"};

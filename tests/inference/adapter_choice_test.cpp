@@ -194,7 +194,8 @@ TEST_F(GeneratorAdapters, WhatDoesNotFitIsSaid) {
   EXPECT_THAT(refusal({.rank = 2}), HasSubstr("of_other/adapter_model.safetensors: tensor \"base_model.model.decoder."
                                               "layers.2.self_attention.w_q.lora_A.weight\" is for no projection"));
   config.layers = 2;
-  EXPECT_THAT(refusal({.rank = 2, .targets = {"projection"}}), HasSubstr("adapts projection; requests can choose"));
+  EXPECT_THAT(refusal({.rank = 2, .targets = {"projection"}}),
+              HasSubstr("adapts projection; requests can only choose"));
 }
 
 class TranslatorAdapters : public AdapterChoice {

@@ -166,6 +166,12 @@ TEST(Classifier, ATextWithoutTokensIsNamedOrSkipped) {
   EXPECT_EQ(skipped, std::vector<std::string>{"1has no tokens"});
   EXPECT_FALSE(found[0].labels.empty());
   EXPECT_TRUE(found[1].labels.empty());
+  for (const std::vector<Encoding>& some : {texts, std::vector<Encoding>(1)}) {
+    int64_t last = 0;
+    options.progress = [&](int64_t done, int64_t) { last = done; };
+    classifier.classify_encoded(some, options);
+    EXPECT_EQ(last, std::ssize(some));
+  }
 }
 
 TEST(Classifier, ManyThreadsMayShareOne) {

@@ -151,6 +151,12 @@ TEST_F(EmbedderTest, ATextWithoutTokensIsSkipped) {
   EXPECT_THAT(skipped, ElementsAre("0has no tokens"));
   EXPECT_TRUE(found[0].empty());
   EXPECT_EQ(found[1], embedder.embed_encoded(encoded({{2, 3}}))[0]);
+  for (const auto& texts : {encoded({{}, {2, 3}}), encoded({{}})}) {
+    int64_t last = 0;
+    options.progress = [&](int64_t done, int64_t) { last = done; };
+    embedder.embed_encoded(texts, options);
+    EXPECT_EQ(last, std::ssize(texts));
+  }
 }
 
 TEST_F(EmbedderTest, SaysHowManyTokensAreCut) {
@@ -209,7 +215,10 @@ TEST_F(EmbedderTest, RefusesPromptsThatCannotBeUsed) {
   const std::vector<float> plain = Embedder::load(folder_.path()).embed("w5");  // no prompt, nothing to leave out
   EXPECT_FALSE(plain.empty());
   file("config_sentence_transformers.json", R"({"prompts": {"query": "w1 "}, "default_prompt_name": "query"})");
-  EXPECT_THAT(message_of<ConfigError>([&] { Embedder::load(folder_.path()); }), HasSubstr("include_prompt = false"));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { Embedder::load(folder_.path()); }),
+      HasSubstr("include_prompt = false is not supported together with a prompt, and prompt_name = \"query\" has "
+                "one; pass prompt_name = \"\""));
   file("config_sentence_transformers.json", R"({"prompts": {"query": "w1 "}, "default_prompt_name": "title"})");
   EXPECT_THAT(refusal(), HasSubstr("default_prompt_name is \"title\""));
   file("config_sentence_transformers.json", R"({"prompts": {"query": 5}})");
@@ -237,6 +246,7 @@ TEST_F(EmbedderTest, SettingsThatAreWrittenAreRead) {
       {},
       {.pooling = {TextPooling::last_token, TextPooling::max}, .normalize = true, .lowercase = true, .max_tokens = 7},
       {.pooling = {TextPooling::cls, TextPooling::mean_sqrt_len}},
+      {.pooling = {TextPooling::mean, TextPooling::mean}},
       {.prompts = {{"query", "w1 "}, {"passage", ""}}, .prompt_name = "passage", .pools_prompt = false}};
   for (const EmbeddingSettings& settings : cases) {
     write_embedding_settings(folder_.path(), settings, 32);

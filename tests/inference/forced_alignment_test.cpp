@@ -22,8 +22,9 @@ std::shared_ptr<const Tokenizer> words_tokenizer(const std::string& prefix) {
   return std::make_shared<WhitespaceTokenizer>(words);
 }
 
-Translator random_translator(int64_t alignment_layer, int64_t alignment_head) {
+Translator random_translator(int64_t alignment_layer, int64_t alignment_head, const PositionKind& positions = {}) {
   TransformerConfig config = small_config(MultiHead{}, NormPlacement::pre);
+  config.positions = positions;
   config.alignment_layer = alignment_layer;
   config.alignment_head = alignment_head;
   return {random_model(config), words_tokenizer("a"), words_tokenizer("b"), {.beam_size = 2, .max_length = 9}};
@@ -62,6 +63,17 @@ TEST(ForcedAlignment, AnEmptySideHasNoLinks) {
     EXPECT_THAT(forced.heads, Each(Each(IsEmpty())));
   }
   EXPECT_THAT(message_of<DataError>([&] { aligner.align("a1", "\xFF", "gold:3"); }), HasSubstr("gold:3"));
+}
+
+TEST(ForcedAlignment, ATranslationThatIsTooLongIsNamed) {
+  const Translator translator = random_translator(1, 1), learned = random_translator(1, 1, LearnedPositions{5});
+  const std::string five = "b1 b2 b3 b4 b5";
+  EXPECT_EQ(message_of<DataError>([&] { ForcedAligner(learned).align("a1", five, "gold:3"); }),
+            "gold:3: has 5 tokens, at most 4 are accepted");
+  EXPECT_THAT(ForcedAligner(learned).align("a1", "b1 b2 b3 b4", "gold:3").heads, SizeIs(2));
+  const ForcedAligner few(translator, TranslateOptions{.max_source_tokens = 3});
+  EXPECT_EQ(message_of<DataError>([&] { few.align("a1", five, "gold:3"); }),
+            "gold:3: has 5 tokens, at most 3 are accepted");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "attune/base/json_fields.h"
 #include "tests/support/errors.h"
 
 namespace attune {
@@ -19,6 +18,11 @@ TEST(OptionFields, WhatIsNotGivenStaysTheFoldersOwn) {
   EXPECT_EQ(given.options.pooling, TextPooling::max);
   EXPECT_EQ(given.options.normalize, false);
   EXPECT_EQ(given.threads, 3);
+
+  EXPECT_FALSE(classify_fields(Json::object()).options.max_tokens);
+  const ClassifyFields labels = classify_fields({{"max_tokens", 7}, {"batch_texts", 2}});
+  EXPECT_EQ(labels.options.max_tokens, 7);
+  EXPECT_EQ(labels.options.batch_texts, 2);
 }
 
 TEST(OptionFields, ATimeoutIsADeadline) {
@@ -37,11 +41,7 @@ TEST(OptionFields, AnUnknownNameIsRefused) {
   EXPECT_TRUE(message_of<ConfigError>([] {
                 embed_fields({{"poolling", "max"}});
               }).find("poolling") != std::string::npos);
-  ClassifyFields fields;
-  EXPECT_THROW(read_fields(Json{{"n_best", 2}}, fields, "options"), ConfigError);
-  read_fields(Json{{"max_tokens", 7}, {"batch_texts", 2}}, fields, "options");
-  EXPECT_EQ(fields.max_tokens, 7);
-  EXPECT_EQ(fields.options.batch_texts, 2);
+  EXPECT_THROW(classify_fields({{"n_best", 2}}), ConfigError);
 }
 
 }  // namespace

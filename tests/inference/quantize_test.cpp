@@ -8,6 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/inference/embedder.h"
+#include "attune/inference/export.h"
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
@@ -17,6 +18,7 @@
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/chat_template.h"
 #include "attune/text/sentence_piece_tokenizer.h"
+#include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/memory.h"
 #include "tests/support/paths.h"
@@ -197,6 +199,23 @@ TEST_F(QuantizeTest, AVocabularyMayBePadded) {
   quantize_model_folder(folder_ / "model", folder_ / "small", WeightFormat::float32);
   EXPECT_EQ(Translator::load(folder_ / "small").translate("a word").text(),
             Translator::load(folder_ / "exact").translate("a word").text());
+}
+
+// The adapter's folder has no config.json: the refusal is about the model's.
+TEST_F(QuantizeTest, AnAdapterOfPanelsIsRefusedWithItsModelsFolder) {
+  write_small_model(folder_ / "model");
+  quantize_model_folder(folder_ / "model", folder_ / "int8", WeightFormat::int8);
+  fs::create_directory(folder_ / "adapter");
+  write_json_file(folder_ / "adapter" / "adapter_config.json", {{"base_model_name_or_path", "../int8"}});
+  const auto refusal = [&](auto&& use) {
+    return message_of<ConfigError>([&] { use(folder_ / "adapter", folder_ / "x"); });
+  };
+  const std::string begin = (folder_ / "int8").string() + ": its weights are int8 panels; ";
+  EXPECT_EQ(
+      refusal([](const fs::path& from, const fs::path& to) { quantize_model_folder(from, to, WeightFormat::int4); }),
+      begin + "quantize needs the model that it was made from");
+  EXPECT_EQ(refusal([](const fs::path& from, const fs::path& to) { export_model_folder(from, to); }),
+            begin + "export needs the model that it was made from");
 }
 
 }  // namespace

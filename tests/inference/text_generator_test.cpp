@@ -13,6 +13,7 @@
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/io/model_folder.h"
 #include "attune/models/build.h"
+#include "attune/nn/attention/latent_cost.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/text_file.h"
 #include "attune/text/whitespace_tokenizer.h"
@@ -318,6 +319,22 @@ TEST(TextGenerator, RefusesWhatDoesNotFit) {
               }),
               HasSubstr("the model has vocab = 7"));
   EXPECT_TRUE(generator.generate(std::vector<std::string>{}).empty());
+}
+
+// The second piece of the prompt is read over the cache, in the expanded form; then single tokens in the absorbed one.
+TEST(TextGenerator, LatentAttentionReadsALongPromptInBfloat16) {
+  ASSERT_FALSE(absorbs({.heads = 4, .d_head = 8, .d_value = 8, .latent_dim = 24, .queries = 188, .slots = 700}));
+  const auto tokenizer = characters();
+  TransformerConfig config = small_lm_config(tokenizer->vocab_size(), 800);
+  config.attention = MultiHeadLatent{.latent_dim = 24};
+  config.positions = SinusoidalPositions{};
+  auto model = random_lm(config);
+  add_to_bias(*model, tokenizer->eos_id(), -20);
+  const TextGenerator generator({std::move(model), tokenizer, {.max_tokens = 5}, TextUnit::stream},
+                                {.precision = ProductPrecision::bfloat16});
+  std::string prompt;
+  for (size_t i = 0; i < 700; ++i) prompt += kAlphabet[i * i % kAlphabet.size()];
+  EXPECT_EQ(generator.generate(prompt).tokens.size(), 5u);
 }
 
 TEST(TextGenerator, LogitsThatAreNoNumbersAreAnError) {

@@ -9,6 +9,7 @@
 #include "attune/tensor/host_view.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/inference/random_model.h"
+#include "tests/support/gradient_check.h"
 
 namespace attune {
 namespace {
@@ -87,6 +88,9 @@ TEST(TranslationAttention, HasEveryLayerAndItsRowsSumToOne) {
   expect_rows(attention.encoder, 5, 5);
   expect_rows(attention.decoder, 3, 3);
   expect_rows(attention.cross, 3, 5);
+  const std::vector<Tensor> cross = cross_attention_weights(*model, source, target);
+  expect_rows(cross, 3, 5);
+  for (size_t i = 0; i < cross.size(); ++i) EXPECT_LT(relative_error(cross[i], attention.cross[i]), 1e-5);
 }
 
 // As Marian's start token, and the language that each output of mBART begins with.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "attune/base/fail.h"
@@ -121,6 +122,36 @@ TEST_F(TranslatorStreamTest, ASentenceThatIsTooLargeForTheCacheIsNamedAndSkipped
                 tight.translate({"a1", large});
               }),
               HasSubstr("sentence 2: request: its cache may come to"));
+}
+
+TEST_F(TranslatorStreamTest, WhatIsHandedOverOfASkippedSentenceIsWhatIsWritten) {
+  const int64_t most_tokens = 1 + generation_.beam_size * generation_.max_length;
+  const Translator tight(model_, source_, target_, generation_,
+                         {.cache_bytes = translator_.scheduler().model().cache_bytes(most_tokens, 5)});
+  std::vector<StreamedSentence> piece = {{.text = "a1"}, {.text = "\xff"}, {.text = "a1 a2 a3 a4 a5"}, {.text = ""}};
+  std::map<size_t, Translation> handed;
+  std::vector<Translation> written;
+  tight.translate({.read = [&](bool) { return std::exchange(piece, {}); },
+                   .write =
+                       [&](std::vector<Translation> translations) {
+                         for (Translation& t : translations) written.push_back(std::move(t));
+                       },
+                   .skip = [](const std::string&) {}},
+                  {.on_translation = [&](size_t index, const Translation& t) { handed[index] = t; }});
+  ASSERT_EQ(written.size(), 4u);
+  ASSERT_EQ(handed.size(), 4u);
+  EXPECT_EQ(written[1].error, "sentence 2: is not valid UTF-8");
+  EXPECT_THAT(written[2].error, HasSubstr("sentence 3: request: its cache may come to"));
+  for (size_t i = 0; i < written.size(); ++i) {
+    const bool skipped = i == 1 || i == 2;
+    EXPECT_EQ(written[i].error.empty(), !skipped) << i;
+    EXPECT_EQ(written[i].n_best.front().finished, handed[i].n_best.front().finished) << i;
+    EXPECT_EQ(handed[i].error, written[i].error) << i;
+    EXPECT_EQ(handed[i].text(), written[i].text()) << i;
+    if (skipped) {
+      EXPECT_FALSE(handed[i].n_best.front().finished) << i;
+    }
+  }
 }
 
 }  // namespace

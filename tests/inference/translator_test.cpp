@@ -14,6 +14,7 @@
 #include "attune/inference/decoding/beam_search.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/translation_call.h"
+#include "attune/nn/attention/latent_cost.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/inference/decoding/wrapped_model.h"
 #include "tests/inference/translator_fixture.h"
@@ -217,6 +218,28 @@ TEST_F(TranslatorTest, TellsItsProgress) {
   EXPECT_EQ(done.back(), 5);
 }
 
+TEST_F(TranslatorTest, ItsProgressCountsSentencesWithoutTokens) {
+  std::vector<std::pair<int64_t, int64_t>> told;
+  const TranslateOptions options{.progress = [&](int64_t done, int64_t total) { told.emplace_back(done, total); }};
+  translate({"", " \t "}, options);
+  EXPECT_EQ(told, (std::vector<std::pair<int64_t, int64_t>>{{2, 2}}));
+  for (const std::vector<std::string>& pieces : {std::vector<std::string>{"a1 a2", ""}, std::vector<std::string>{""}}) {
+    told.clear();
+    size_t read = 0;
+    translator_.translate({.read =
+                               [&](bool wait) {
+                                 std::vector<StreamedSentence> piece;
+                                 if (wait && read < pieces.size()) piece.push_back({.text = pieces[read++]});
+                                 return piece;
+                               },
+                           .write = [](const std::vector<Translation>&) {}},
+                          options);
+    const auto all = static_cast<int64_t>(pieces.size());
+    ASSERT_FALSE(told.empty());
+    EXPECT_EQ(told.back(), std::pair(all, all));
+  }
+}
+
 TEST_F(TranslatorTest, HandsOverEachTranslationWhenItIsDone) {
   std::string longest = "a1", prefix = "b1";
   for (int i = 0; i < 24; ++i) longest += " a" + std::to_string(i), prefix += " b" + std::to_string(i);
@@ -296,6 +319,19 @@ TEST_F(TranslatorTest, RefusalsNameWhatIsWrong) {
               HasSubstr("batch_sentences = 0"));
   EXPECT_THAT(message_of<ConfigError>([&] { Translator(model_, source_, source_, generation_); }),
               HasSubstr("target tokenizer: has 40 tokens, but the model has target_vocab = 30"));
+}
+
+// The hypotheses of a beam over a short source are expanded.
+TEST_F(TranslatorTest, LatentAttentionSearchesInBfloat16) {
+  ASSERT_FALSE(absorbs({.heads = 4, .d_head = 8, .d_value = 8, .latent_dim = 24, .queries = 4, .slots = 3}));
+  TransformerConfig c = config();
+  c.cross_attention = c.decoder_attention = MultiHeadLatent{.latent_dim = 24};
+  const std::shared_ptr<Transformer> model = random_model(c);
+  token_bias(*model, 3) += 2;
+  const GenerationConfig beam{.beam_size = 4, .max_length = 10};
+  const Translator translator(model, source_, target_, beam);
+  const Translator bfloat16(model, source_, target_, beam, {.precision = ProductPrecision::bfloat16});
+  EXPECT_NEAR(bfloat16.translate("a1 a2").n_best[0].score, translator.translate("a1 a2").n_best[0].score, 0.3);
 }
 
 TEST_F(TranslatorTest, LearnedPositionsLimitTheSource) {

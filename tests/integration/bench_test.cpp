@@ -162,6 +162,9 @@ TEST_F(BenchTest, TrainWritesItsBatchesAndReadsThemAgain) {
 
   write_file(file, "{\"source\": [[5, 3]], \"target\": []}\n");
   EXPECT_THAT(refusal(run_attune(small("train", {"--batches", file}))), HasSubstr("batches.jsonl:1: "));
+  write_file(file, "{\"source\": [[-5, 3]], \"target\": [[5, 3]]}\n");
+  EXPECT_THAT(refusal(run_attune(small("train", {"--batches", file}))),
+              HasSubstr("batches.jsonl:1: token id -5 is not between 0 and 2147483647"));
   const std::string batch = R"({"source": [[5, 3]], "target": [[6, 3]])";
   write_file(file, batch + "}\n" + batch + R"(, "target": [[7, 3]]})" + "\n");
   EXPECT_THAT(refusal(run_attune(small("train", {"--batches", file}))),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <regex>
 
 #include "attune/base/json_fields.h"
@@ -302,6 +303,16 @@ TEST_F(CliTest, InspectReadsARunConfiguration) {
   EXPECT_THAT(output_of({"inspect", sandwich}), HasSubstr(", final\n"));
 }
 
+TEST_F(CliTest, InspectCountsTheBytesOfTheLargestModel) {
+  const std::string config =
+      file("large.toml",
+           {"[model]", "architecture = \"decoder_lm\"", "vocab = 100", "d_model = 65536", "heads = 64", "layers = 1024",
+            "d_ff = 1048576", "activation = \"swiglu\"", "feed_forward = {kind = \"experts\", experts = 4096}"});
+  const Json json = Json::parse(output_of({"inspect", config, "--json"}));
+  EXPECT_GT(json.at("memory_bytes").at("weights"), int64_t{1} << 60);
+  EXPECT_EQ(json.at("memory_bytes").at("training"), std::numeric_limits<int64_t>::max());
+}
+
 TEST_F(CliTest, AttentionIsDrawnIntoOneFile) {
   const std::string html = (folder_ / "a.html").string();
   const std::string sentence = "The dog </script><script>alert(1)</script> & \"sleeps\".";
@@ -342,6 +353,21 @@ TEST_F(CliTest, AttentionIsDrawnIntoOneFile) {
 
   output_of({"inspect", model_, "--attention", "The dog sleeps.", "--html", html});
   EXPECT_THAT(read_file(html), HasSubstr("<dd>" + translate({"The dog sleeps."}, {"--beam-size", "1"}).at(0)));
+}
+
+TEST_F(CliTest, AnyBeamMayBeAskedOfAModelThatSearchesInGroups) {
+  std::filesystem::copy(model_, folder_ / "grouped");
+  Json generation = read_json_file(folder_ / "grouped" / "generation_config.json");
+  generation["beam_size"] = generation["beam_groups"] = 4;
+  write_json_file(folder_ / "grouped" / "generation_config.json", generation);
+  const std::string grouped = (folder_ / "grouped").string(), html = (folder_ / "a.html").string();
+  const std::string greedy = translate({"The dog sleeps."}, {"--beam-size", "1"}).at(0);
+  EXPECT_EQ(output_of({"translate", grouped, "The dog sleeps.", "--beam-size", "1"}), greedy + "\n");
+  output_of({"translate", grouped, "The dog sleeps.", "--beam-size", "3"});
+  EXPECT_THAT(refusal_of({"translate", grouped, "a", "--beam-size", "3", "--beam-groups", "4"}),
+              HasSubstr("beam_groups = 4"));
+  output_of({"inspect", grouped, "--attention", "The dog sleeps.", "--html", html});
+  EXPECT_THAT(read_file(html), HasSubstr("<dd>" + greedy));
 }
 
 TEST_F(CliTest, TokenizersAreTrainedAndUsed) {

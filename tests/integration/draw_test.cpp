@@ -1,5 +1,6 @@
 // Pictures and the benchmark of the attention operation, through the binary.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +8,10 @@
 #include <regex>
 
 #include "attune/base/json_fields.h"
+#include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/text/text_file.h"
+#include "attune/text/tokenizer.h"
 #include "tests/integration/cli_fixture.h"
 #include "tests/support/paths.h"
 
@@ -198,6 +201,26 @@ TEST(Draw, AttentionOfAModel) {
   write_small_classifier(folder / "classifier");
   EXPECT_THAT(picture({"attention", (folder / "classifier").string(), "The dog."}), HasSubstr(">head 1<"));
   EXPECT_THAT(no_picture({"attention", (folder / "none").string(), "a"}), HasSubstr("none"));
+  write_small_embedder(folder / "embedder");
+  EXPECT_THAT(no_picture({"attention", (folder / "embedder").string(), "a"}),
+              HasSubstr("\"encoder\" cannot be drawn\n"));
+}
+
+TEST(Draw, AttentionOfALongTextIsRefusedInTokens) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "model");
+  const std::string model = (folder / "model").string();
+  const Translator translator = Translator::load(model);
+  const auto tokens = [&](const std::string& text) { return translator.source_tokenizer().encode(text).size(); };
+  std::string longest;
+  while (tokens(longest + "a ") < 128) longest += "a ";  // with eos, or with the start token, at most 128
+  const std::string longer = longest + "a ";
+  const std::string reads =
+      fmt::format("the model reads {} tokens, at most 128 can be drawn; attune inspect --attention shows up to 200\n",
+                  tokens(longer) + 1);
+  EXPECT_EQ(no_picture({"attention", model, longer}), "attune: text: " + reads);
+  EXPECT_EQ(no_picture({"attention", model, "a", "--target", longer}), "attune: --target: " + reads);
+  EXPECT_THAT(output_of({"draw", "attention", model, longest, "--target", longest}), HasSubstr("Cross-attention"));
 }
 
 TEST(Draw, MetricsOfRuns) {

@@ -381,10 +381,10 @@ TEST_F(RunsCliTest, ASampleThatCannotBeShownLeavesTheReport) {
   write_file(folder_ / "long" / "samples.jsonl", sample.dump() + "\n");
   const std::string file = folder_ / "report.html";
   output_of({"report", folder_ / "long", "--out", file});
-  EXPECT_THAT(read_file(file), AllOf(HasSubstr("<p>the first sample: the sentence has 201 tokens, at most 200"),
+  EXPECT_THAT(read_file(file), AllOf(HasSubstr("<p>the first sample: the model reads 202 tokens, at most 128"),
                                      HasSubstr("Configuration")));
   EXPECT_THAT(refusal(run_attune({"report", folder_ / "long", "--text", source})),
-              HasSubstr("attune: --text: the sentence has 201 tokens"));
+              HasSubstr("attune: --text: the model reads 202 tokens"));
 }
 
 }  // namespace

@@ -137,6 +137,9 @@ TEST_F(BenchServe, WhatIsRefusedAndWhatCannotBeSentIsTold) {
   EXPECT_EQ(refused.at("latency_s"), nullptr);
   EXPECT_THAT(load({"--path", "/somewhere"}).errors, HasSubstr("--text-field"));
   EXPECT_THAT(load({"--path", "/translate", "--fields", "[1]"}).errors, HasSubstr("--fields: needs a JSON object"));
+  EXPECT_EQ(load({"--path", "/translate", "--host", "localhost"}).errors,
+            "attune: --host localhost: needs an IP address, for instance 127.0.0.1\n");
+  EXPECT_EQ(measured({"--path", "/\xff", "--text-field", "q"}).at("requests"), 3) << "the path is not UTF-8";
   server_.reset();
   const CommandResult nobody = load({"--path", "/translate"});
   EXPECT_EQ(nobody.status, 1);
@@ -146,10 +149,10 @@ TEST_F(BenchServe, WhatIsRefusedAndWhatCannotBeSentIsTold) {
 // A server that answers the first requests alone.
 class SilentServer {
  public:
-  explicit SilentServer(size_t answers, const std::string& host = "127.0.0.1")
-      : server_({.host = host, .port = 0}, [this, answers](const std::shared_ptr<serve::Exchange>& exchange) {
+  explicit SilentServer(size_t answers, const std::string& host = "127.0.0.1", const std::string& body = "{}")
+      : server_({.host = host, .port = 0}, [this, answers, body](const std::shared_ptr<serve::Exchange>& exchange) {
           const std::lock_guard lock(mutex_);
-          if (asked_.size() < answers) exchange->respond({.body = "{}"});
+          if (asked_.size() < answers) exchange->respond({.body = body});
           asked_.push_back(exchange);
         }) {}
 
@@ -178,6 +181,21 @@ TEST(BenchServeClient, ARequestThatTimesOutIsNotSentAgain) {
   EXPECT_EQ(Json::parse(result.output).at("statuses"), (Json{{"200", 1}}));
   EXPECT_EQ(Json::parse(result.output).at("failures").size(), 1u) << result.output;
   EXPECT_EQ(server.hosts(), std::vector<std::string>(2, "127.0.0.1:" + server.port()));
+}
+
+TEST(BenchServeClient, AnswersInAnotherFormAreFailures) {
+  const TemporaryFolder folder;
+  write_file(folder / "texts", "one\ntwo\n");
+  for (const std::string body : {R"({"translations":[{"text":"Hallo"}]})", R"({"translations":[)"}) {
+    const SilentServer server(2, "127.0.0.1", body);
+    const CommandResult result =
+        run_attune({"bench", "serve", folder / "texts", "--port", server.port(), "--path", "/v1/translate"});
+    ASSERT_EQ(result.status, 0) << result.errors;
+    const Json measured = Json::parse(result.output);
+    EXPECT_EQ(measured.at("statuses"), (Json{{"200", 2}}));
+    EXPECT_EQ(measured.at("failures"), (Json{{"the translations are not in the form of /v1/translate", 2}}));
+    EXPECT_EQ(measured.at("output_tokens"), 0);
+  }
 }
 
 TEST(BenchServeClient, TheHostOfAnAddressWithColonsHasBrackets) {

@@ -347,6 +347,8 @@ TEST_F(TextModelsCliTest, EvaluateRefusals) {
   const std::string text = file("text", "a\n");
   EXPECT_THAT(refusal_of({"evaluate", lm_}), HasSubstr("\"decoder_lm\" needs --data"));
   EXPECT_THAT(refusal_of({"evaluate", classifier_, "--source", text, "--reference", text}), HasSubstr("needs --data"));
+  write_small_embedder(folder_ / "embedder");
+  EXPECT_THAT(refusal_of({"evaluate", (folder_ / "embedder").string()}), HasSubstr("predicts no label"));
   EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", text, "--source", text}), HasSubstr("that translates"));
   EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", text, "--stride", "49"}),
               HasSubstr("stride 49: needs a number from 1 to the model's context of 48"));

@@ -57,7 +57,7 @@ TEST_F(TrainCliTest, AClassifier) {
 
   write_file(folder_ / "valid.tsv", "purple\ta\n");
   EXPECT_THAT(refusal(run_attune({"train", "--out", (folder_ / "bert-tiny").string(), "--resume"})),
-              HasSubstr("valid.tsv: text 1 has the label \"purple\", expected one of blue, green, red"));
+              HasSubstr("valid.tsv:1: the label is \"purple\", expected one of blue, green, red"));
 }
 
 TEST_F(TrainCliTest, ALanguageModel) {
@@ -184,6 +184,7 @@ TEST_F(TrainCliTest, DescriptionsAreOfTheArchitecture) {
 TEST_F(TrainCliTest, WhatIsWrongIsSaidInOneLine) {
   EXPECT_THAT(refusal(run_attune({"train"})),
               HasSubstr("a text is needed (--source and --target, --labelled or --text), or a configuration file"));
+  EXPECT_EQ(refusal(run_attune({"train", "--resume"})), "attune: --out is needed: the folder of the run to resume\n");
   EXPECT_THAT(refusal(run_attune({"train", "--preset", "gpt-chr", "--out", "a"})),
               HasSubstr("did you mean \"gpt-char\"?"));
   EXPECT_THAT(refusal(run_attune(small("gpt-char"))), HasSubstr("data.train_files names no file"));

@@ -98,6 +98,21 @@ TEST_F(ParameterFileTest, ParametersComeBack) {
   EXPECT_EQ(loaded.tied.tensor.values<float>()[4], 0.5f);
 }
 
+TEST_F(ParameterFileTest, WhatIsStoppedBetweenTwoParametersLeavesNothing) {
+  struct Stopped {};
+  Pair saved;
+  int written = 0;
+  EXPECT_THROW(save_parameters(parameters_, saved, {},
+                               [&] {
+                                 if (++written == 3) throw Stopped{};
+                               }),
+               Stopped);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  written = 0;
+  save_parameters(parameters_, saved, {}, [&] { ++written; });
+  EXPECT_EQ(written, 4);
+}
+
 TEST_F(ParameterFileTest, MappedParametersComeBack) {
   for (const bool share : {false, true}) {
     TransformerConfig c = config();

@@ -7,6 +7,7 @@
 
 #include "attune/base/file.h"
 #include "attune/io/safetensors.h"
+#include "attune/io/weight_index.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -105,6 +106,14 @@ TEST_F(TensorSourceTest, ShardsByTheirOwnHeaders) {
 
 TEST_F(TensorSourceTest, RefusesAFolderWithoutWeights) {
   EXPECT_THAT(refusal(), HasSubstr("has no weights: needs model.safetensors"));
+}
+
+TEST_F(TensorSourceTest, RefusesAFolderThatCannotBeListed) {
+  const std::filesystem::path no_folder = folder_ / "file";
+  write_file(no_folder, "");
+  EXPECT_EQ(message_of<FileError>([&] { find_shards(no_folder, "model", "safetensors"); }),
+            "cannot list " + no_folder.string() + ": Not a directory");
+  EXPECT_TRUE(find_shards(folder_ / "missing", "model", "safetensors").empty());
 }
 
 TEST_F(TensorSourceTest, RefusesShardsThatAreMissingOrSayTheSame) {

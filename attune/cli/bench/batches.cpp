@@ -24,10 +24,11 @@ int32_t random_word(Random& random, int64_t vocab) {
 }
 
 std::vector<std::vector<int32_t>> read_ids(const Json& json) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   std::vector<std::vector<int32_t>> sentences;
   for (const auto& sentence : json.get<std::vector<std::vector<int64_t>>>()) {
     for (const int64_t id : sentence)
-      if (id < 0 || id > std::numeric_limits<int32_t>::max()) fail<DataError>("token id {} is not one", id);
+      if (id < 0 || id > kMost) fail<DataError>("token id {} is not between 0 and {}", id, kMost);
     if (sentence.empty()) fail<DataError>("a sentence has no tokens");
     sentences.emplace_back(sentence.begin(), sentence.end());
   }

@@ -1,7 +1,5 @@
 // attune bench train, attune bench translate: steady-state speed of any configuration.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -16,6 +14,7 @@
 #include "attune/base/random.h"
 #include "attune/cli/bench/batches.h"
 #include "attune/cli/bench/median.h"
+#include "attune/cli/bench/print_result.h"
 #include "attune/cli/bench/profile.h"
 #include "attune/cli/bench/serve.h"
 #include "attune/cli/bench/tokenizer.h"
@@ -75,21 +74,6 @@ RunConfig configuration(const Options& o) {
   if (o.steps < 1 || o.warmup < 0) fail<ConfigError>("--steps needs at least 1, --warmup at least 0");
   if (o.sentences < 1) fail<ConfigError>("--sentences needs at least 1");
   return config;
-}
-
-void print(const Options& o, const Json& result) {
-  if (o.json) {
-    std::cout << result.dump() << "\n";
-    return;
-  }
-  for (const auto& [key, value] : result.items()) {
-    std::string text = value.is_number_float() ? fmt::format("{:.4g}", value.get<double>())
-                       : value.is_string()     ? value.get<std::string>()
-                                               : value.dump();
-    if (value.is_number_float() && std::abs(value.get<double>()) >= 1000)
-      text = fmt::format("{:.0f}", value.get<double>());
-    std::cout << fmt::format("{:<30}{}\n", key, text);
-  }
 }
 
 // What was measured, one element for each step.
@@ -191,7 +175,7 @@ int bench_train(const Options& o) {
     result["peak_device_memory_mb"] = megabytes(peak_bytes_of(Cuda{device.index()}));
   const Json profile = o.profile ? profile_json(measured.operations, o.steps, peak_gflops) : Json();
   if (o.profile && o.json) result["profile"] = profile;
-  print(o, result);
+  print_result(result, o.json);
   if (o.profile && !o.json) std::cout << "\n" << profile_table(profile);
   if (!o.trace.empty()) write_file(o.trace, trace_json(measured.last_step).dump() + "\n");
   return 0;
@@ -247,17 +231,18 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
     rate.push_back(static_cast<double>(tokens) / elapsed);
   }
   const auto [source_bytes, target_bytes] = cache_bytes_per_token(*model, source);
-  print(o, {{"program", "attune"},
-            {"parameters", parameter_count(*model)},
-            {"device", device.text()},
-            {"threads", thread_count()},
-            {"cache_bytes_per_source_token", source_bytes},
-            {"cache_bytes_per_target_token", target_bytes},
-            {"sentences", batch.sentences()},
-            {"beam_size", search.generation.beam_size},
-            {"median_ms_per_batch", median(milliseconds)},
-            {"target_tokens_per_s", median(rate)},
-            {"peak_memory_mb", megabytes(peak_process_bytes())}});
+  print_result({{"program", "attune"},
+                {"parameters", parameter_count(*model)},
+                {"device", device.text()},
+                {"threads", thread_count()},
+                {"cache_bytes_per_source_token", source_bytes},
+                {"cache_bytes_per_target_token", target_bytes},
+                {"sentences", batch.sentences()},
+                {"beam_size", search.generation.beam_size},
+                {"median_ms_per_batch", median(milliseconds)},
+                {"target_tokens_per_s", median(rate)},
+                {"peak_memory_mb", megabytes(peak_process_bytes())}},
+               o.json);
   return 0;
 }
 

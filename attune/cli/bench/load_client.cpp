@@ -70,7 +70,7 @@ class Client {
       : load_(load), on_answer_(on_answer), host_(serve::authority_of(load.host, load.port)), random_(load.seed) {
     error_code error;
     const asio::ip::address address = asio::ip::make_address(load.host, error);
-    if (error) fail<ConfigError>("--host {}: is no address", load.host);
+    if (error) fail<ConfigError>("--host {}: needs an IP address, for instance 127.0.0.1", load.host);
     server_ = tcp::endpoint(address, static_cast<uint16_t>(load.port));
     for (int64_t i = 0; i < load.connections; ++i) connections_.emplace_back(io_);
   }

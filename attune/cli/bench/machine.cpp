@@ -1,11 +1,9 @@
 // attune bench machine: the limits that everything else is measured against.
 
-#include <fmt/format.h>
-#include <iostream>
-
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
+#include "attune/cli/bench/print_result.h"
 #include "attune/cli/command.h"
 #include "attune/cli/options/threads_option.h"
 #include "attune/kernels/machine_peak.h"
@@ -31,15 +29,7 @@ int bench_machine(const MachineBench& o) {
                        {"flops_per_byte", flops / memory.read},
                        {"last_level_cache_mib", static_cast<double>(memory.last_level_cache_bytes) / (1 << 20)},
                        {"buffer_mib", static_cast<double>(memory.buffer_bytes) / (1 << 20)}};
-  if (o.json) {
-    std::cout << result.dump() << "\n";
-    return 0;
-  }
-  for (const auto& [key, value] : result.items())
-    std::cout << fmt::format("{:<30}{}\n", key,
-                             value.is_number_float() ? fmt::format("{:.1f}", value.get<double>())
-                             : value.is_string()     ? value.get<std::string>()
-                                                     : value.dump());
+  print_result(result, o.json);
   return 0;
 }
 

@@ -54,9 +54,25 @@ std::vector<std::string> bodies(const ServeBench& b) {
   return all;
 }
 
+// The number of tokens in an answer of /v1/translate; none for one of another form.
+std::optional<int64_t> translated_tokens(std::string_view body) {
+  try {
+    const Json answer = parse_json(body, "answer");  // lives as long as the walk
+    int64_t tokens = 0;
+    for (const Json& text : answer.at("translations"))
+      for (const Json& sentence : text.at("sentences"))
+        tokens += static_cast<int64_t>(sentence.at("n_best").at(0).at("tokens").size());
+    return tokens;
+  } catch (const Error&) {  // it is not JSON
+    return std::nullopt;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
 // The number of tokens in an answer of OpenAI's form or of /v1/translate. For a stream without that number, the number
-// of its events.
-int64_t output_tokens(std::string_view body, bool stream) {
+// of its events. None for translations in another form.
+std::optional<int64_t> output_tokens(std::string_view body, bool stream) {
   constexpr std::string_view kName = "\"completion_tokens\":";
   if (const size_t at = body.rfind(kName); at != std::string_view::npos) {
     const char* begin = body.data() + at + kName.size();
@@ -65,16 +81,10 @@ int64_t output_tokens(std::string_view body, bool stream) {
     std::from_chars(begin, body.data() + body.size(), tokens);
     return tokens;
   }
-  int64_t tokens = 0;
-  if (stream) {
-    for (size_t at = body.find("data: {"); at != std::string_view::npos; at = body.find("data: {", at + 1)) ++tokens;
-  } else if (body.find("\"translations\":") != std::string_view::npos) {
-    const Json answer = parse_json(body, "answer");  // lives as long as the walk
-    for (const Json& text : answer.at("translations"))
-      for (const Json& sentence : text.at("sentences"))
-        tokens += static_cast<int64_t>(sentence.at("n_best").at(0).at("tokens").size());
-  }
-  return tokens;
+  if (!stream) return body.find("\"translations\":") == std::string_view::npos ? 0 : translated_tokens(body);
+  int64_t events = 0;
+  for (size_t at = body.find("data: {"); at != std::string_view::npos; at = body.find("data: {", at + 1)) ++events;
+  return events;
 }
 
 Json percentiles(const std::vector<double>& seconds) {
@@ -159,9 +169,14 @@ struct Tally {
       ++failures["the stream ends without [DONE]"];
       return;
     }
+    const std::optional<int64_t> of_answer = output_tokens(answer.body, stream);
+    if (!of_answer) {
+      ++failures["the translations are not in the form of /v1/translate"];
+      return;
+    }
     latency.push_back(answer.seconds);
     if (stream) first_event.push_back(answer.first_event_seconds);
-    tokens += output_tokens(answer.body, stream);
+    tokens += *of_answer;
   }
 };
 
@@ -231,7 +246,7 @@ int bench_serve(ServeBench& b) {
                  {"first_token_s", percentiles(tally.first_event)},
                  {"client_processor_s", own}};
   if (usage) result["server"] = usage->result();
-  std::cout << result.dump() << "\n";
+  std::cout << show(result) << "\n";
   answers.finish();
   return 0;
 }

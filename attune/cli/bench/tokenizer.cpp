@@ -1,15 +1,13 @@
 // attune bench tokenizer: how fast a tokenizer reads a text.
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <chrono>
-#include <iostream>
 
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/cli/bench/median.h"
+#include "attune/cli/bench/print_result.h"
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
 #include "attune/cli/options/threads_option.h"
@@ -60,15 +58,7 @@ int bench_tokenizer(const TokenizerBench& o) {
                        {"seconds", middle},
                        {"mb_per_s", static_cast<double>(bytes) / middle / 1e6},
                        {"tokens_per_s", static_cast<double>(tokens) / middle}};
-  if (o.json) {
-    std::cout << result.dump() << "\n";
-    return 0;
-  }
-  for (const auto& [key, value] : result.items())
-    std::cout << fmt::format("{:<30}{}\n", key,
-                             value.is_number_float() ? fmt::format("{:.4g}", value.get<double>())
-                             : value.is_string()     ? value.get<std::string>()
-                                                     : value.dump());
+  print_result(result, o.json);
   return 0;
 }
 

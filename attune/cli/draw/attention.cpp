@@ -73,6 +73,7 @@ void add_draw_attention(CLI::App& draw) {
       "  attune draw attention runs/demo/model \"The old dog sleeps.\" --kind encoder --layer 1 --out encoder.svg",
       [c] {
         check_model(c->request.folder, "attune draw attention MODEL TEXT");
+        c->request.most_tokens = kMostCells;
         return draw_attention(view_attention(c->request), c->kind, c->layer);
       });
   add_model(*command, c->request.folder)->required();

@@ -2,24 +2,24 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
+#include "attune/inference/text_limits.h"
 #include "attune/inference/translation_attention.h"
 #include "attune/inference/translation_requests.h"
 #include "attune/inference/translator.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
-#include "attune/text/text_file.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune::cli {
 namespace {
-
-constexpr size_t most_tokens_shown = 200;  // of a text
 
 std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::vector<std::string> texts;
@@ -31,28 +31,45 @@ PackedTokens one_sequence(const std::vector<int32_t>& ids) {
   return pack_tokens(ids, {0, static_cast<int32_t>(ids.size())});
 }
 
-void check_shown(const std::string& name, size_t tokens) {
-  if (tokens == 0) fail<DataError>("{}: the sentence has no tokens", name);
-  if (tokens > most_tokens_shown)
-    fail<DataError>("{}: the sentence has {} tokens, at most {} can be shown", name, tokens, most_tokens_shown);
+/// `read`: the tokens of a text with those that the model adds.
+void check_shown(const AttentionRequest& request, const std::string& name, int64_t read) {
+  if (read <= request.most_tokens) return;
+  fail<DataError>("{}: the model reads {} tokens, at most {} can be drawn{}", name, read, request.most_tokens,
+                  request.most_tokens < kMostTokensOfPage && read <= kMostTokensOfPage
+                      ? fmt::format("; attune inspect --attention shows up to {}", kMostTokensOfPage)
+                      : "");
 }
 
-std::vector<int32_t> encode_shown(const Tokenizer& tokenizer, const std::string& name, const std::string& text,
-                                  bool target = false) {
-  if (!valid_utf8(text)) fail<DataError>("{}: is not valid UTF-8", name);
-  std::vector<int32_t> ids = target ? tokenizer.encode_target(text) : tokenizer.encode(text);
-  check_shown(name, ids.size());
-  return ids;
+[[noreturn]] void fail_without_tokens(const std::string& name) {
+  fail<DataError>("{}: the sentence has no tokens", name);
+}
+
+std::vector<int32_t> read_source(const AttentionRequest& request, const TranslationRequests& requests) {
+  check_text(request.text, request.text_name);
+  check_shown(request, request.text_name, std::ssize(requests.read_by_encoder(request.text)));
+  std::vector<int32_t> source = requests.encode(request.text, request.text_name);
+  if (source.empty()) fail_without_tokens(request.text_name);
+  return source;
 }
 
 /// Greedy: the attention of one hypothesis is to be seen, and the limit keeps the picture legible.
-std::vector<int32_t> translate_greedily(const Translator& translator, const std::string& sentence) {
+std::vector<int32_t> translate_greedily(const AttentionRequest& request, const Translator& translator) {
   GenerationConfig generation = translator.generation();
-  generation.beam_size = 1;
-  generation.limit_length(std::min<int64_t>(generation.max_length, most_tokens_shown));
+  generation.resize_beam(1);
+  generation.limit_length(std::min(generation.max_length, request.most_tokens - 1));  // and the start token
   TranslateOptions options;
   options.generation = generation;
-  return translator.translate(std::vector{sentence}, options).front().n_best.front().tokens;
+  return translator.translate(std::vector{request.text}, options).front().n_best.front().tokens;
+}
+
+/// What the decoder reads.
+std::vector<int32_t> read_target(const AttentionRequest& request, const Translator& translator,
+                                 const TranslationRequests& requests) {
+  if (request.target.empty()) return requests.decoder_input(translate_greedily(request, translator));
+  std::vector<int32_t> target = requests.decoder_input(request.target, "--target");
+  if (translator.target_tokenizer().encode_target(request.target).empty()) fail_without_tokens("--target");
+  check_shown(request, "--target", std::ssize(target));
+  return target;
 }
 
 /// The decoder reads its start token and the target, and each row predicts the next token.
@@ -60,14 +77,10 @@ AttentionPage view_translation(const AttentionRequest& request) {
   const Translator translator = Translator::load(request.folder);
   const TranslationRequests requests(translator, {});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
-  encode_shown(translator.source_tokenizer(), request.text_name, request.text);
-  const std::vector<int32_t> source = requests.encode(request.text, request.text_name);
-  const std::vector<int32_t> output = request.target.empty()
-                                          ? translate_greedily(translator, request.text)
-                                          : encode_shown(target_tokenizer, "--target", request.target, true);
-  const std::vector<int32_t> target =
-      request.target.empty() ? requests.decoder_input(output) : requests.decoder_input(request.target, "--target");
-  const std::string target_text = request.target.empty() ? target_tokenizer.decode(output) : request.target;
+  const std::vector<int32_t> source = read_source(request, requests);
+  const std::vector<int32_t> target = read_target(request, translator, requests);
+  const std::string target_text =
+      request.target.empty() ? target_tokenizer.decode(std::span(target).subspan(1)) : request.target;
 
   const TranslationAttention found = translation_attention(translator.model(), source, target);
   const auto source_pieces = pieces(translator.source_tokenizer(), source);
@@ -85,8 +98,10 @@ AttentionPage view_translation(const AttentionRequest& request) {
 
 AttentionPage view_classification(const AttentionRequest& request) {
   const Classifier classifier = Classifier::load(request.folder);
-  encode_shown(classifier.tokenizer(), request.text_name, request.text);  // throws where it cannot be shown
+  check_text(request.text, request.text_name);
+  if (classifier.tokenizer().encode(request.text).empty()) fail_without_tokens(request.text_name);
   const Encoding read = classifier.encode(request.text);
+  check_shown(request, request.text_name, std::ssize(read.ids) + read.cut);
   if (read.cut > 0)
     fail<DataError>("{}: the text is {} tokens longer than the {} that the model reads", request.text_name, read.cut,
                     classifier.max_tokens());
@@ -107,9 +122,9 @@ AttentionPage view_classification(const AttentionRequest& request) {
 
 AttentionPage view_language_model(const AttentionRequest& request) {
   const TextGenerator generator = TextGenerator::load(request.folder);
-  if (!valid_utf8(request.text)) fail<DataError>("{}: is not valid UTF-8", request.text_name);
+  check_text(request.text, request.text_name);
   const std::vector<int32_t> ids = generator.encode_prompt(request.text);
-  check_shown(request.text_name, ids.size());
+  check_shown(request, request.text_name, std::ssize(ids));
   const int64_t context = generator.model().config().context_length;
   if (static_cast<int64_t>(ids.size()) > context)
     fail<DataError>("{}: the text has {} tokens, the model's context_length is {}", request.text_name, ids.size(),
@@ -134,8 +149,9 @@ AttentionPage view(const AttentionRequest& request, Architecture architecture) {
     case Architecture::encoder_decoder:
       return view_translation(request);
     default:
-      fail<ConfigError>("attention of a model of architecture \"{}\" cannot be drawn; its classifiers can be drawn",
-                        enum_name(architecture));
+      fail<ConfigError>(
+          "attention of a model of architecture \"{}\" cannot be drawn{}", enum_name(architecture),
+          architecture == Architecture::encoder_masked_lm ? "; that of a classifier made from it can" : "");
   }
 }
 

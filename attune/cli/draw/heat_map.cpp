@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
+#include "attune/cli/draw/svg.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {
@@ -16,32 +17,6 @@ namespace attune::cli {
 std::string_view heat_map_html();
 
 namespace {
-
-std::string escape_html(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
 
 /// JSON that may stand inside a script element: nothing in it can end the element or begin a comment.
 std::string script_json(const Json& json) {
@@ -113,9 +88,9 @@ std::string attention_page(const AttentionPage& page) {
   for (const AttentionMaps& m : page.maps) maps.push_back(maps_json(m));
   std::string texts;
   for (const auto& [name, text] : page.texts)
-    texts += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(text));
+    texts += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_xml(name), escape_xml(text));
   return fill_template(heat_map_html(),
-                       {{"{{title}}", escape_html(page.title)}, {"{{texts}}", texts}, {"{{data}}", script_json(maps)}});
+                       {{"{{title}}", escape_xml(page.title)}, {"{{texts}}", texts}, {"{{data}}", script_json(maps)}});
 }
 
 }  // namespace attune::cli

@@ -118,7 +118,6 @@ double draw_legend(Svg& svg, const HeatMaps& picture, Point at) {
   constexpr double kStep = 3;
   svg.text(at, number_text(picture.low), {.size = 11});
   at.x += text_width(number_text(picture.low), 11) + 8;
-  std::vector<int> levels(kLevels);
   for (int level = 0; level < kLevels; ++level)
     svg.rectangle({at.x + kStep * level, at.y - 9}, kStep + 0.3, 11,
                   {.fill = colour_of(picture.scale, static_cast<double>(level) / (kLevels - 1))});

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <span>
 
-#include "attune/base/error.h"
+#include "attune/cli/text_output.h"
 #include "attune/text/unicode.h"
 
 namespace attune::cli {
@@ -25,12 +25,6 @@ std::string number(double value) {
 bool allowed_in_xml(char32_t c) {
   if (c < 0x20) return c == '\t' || c == '\n' || c == '\r';
   return c != 0x7F && !(c >= 0xD800 && c <= 0xDFFF) && c != 0xFFFE && c != 0xFFFF;
-}
-
-size_t characters(std::string_view text) {
-  size_t count = 0;
-  for (size_t at = 0; at < text.size(); ++count) next_code_point(text, at);
-  return count;
 }
 
 // Ideographs, kana, Hangul, full-width forms and pictographs are as wide as they are high (Unicode Standard Annex 11).
@@ -202,7 +196,7 @@ double text_width(std::string_view text, double size) {
 }
 
 std::string shortened(std::string_view text, size_t most) {
-  if (characters(text) <= most) return std::string(text);
+  if (characters_of(text) <= most) return std::string(text);
   size_t at = 0;
   for (size_t i = 0; i + 1 < most; ++i) next_code_point(text, at);
   return std::string(text.substr(0, at)) + "…";

@@ -96,8 +96,7 @@ std::vector<Lines> joined_references(const Tokenizer& target, std::vector<Lines>
 void check_length(const std::vector<int32_t>& ids, size_t special, const std::string& file, size_t i,
                   int64_t most_tokens) {
   if (ids.size() > static_cast<size_t>(most_tokens) + special)
-    fail<DataError>("{}:{}: the sentence has {} tokens, at most {} are accepted", file, i + 1, ids.size() - special,
-                    most_tokens);
+    fail<DataError>("{}:{}: has {} tokens, at most {} are accepted", file, i + 1, ids.size() - special, most_tokens);
 }
 
 void score(const EvaluateCommand& command, const Lines& hypotheses, const std::vector<Lines>& references,
@@ -154,14 +153,13 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
   TranslateOptions options = command.generation.for_model(translator);
   const TranslationRequests requests(translator, options);
-  const size_t of_source = requests.read_by_encoder("").size(), of_target = target_of(requests, "", "").size();
+  const size_t of_source = requests.read_by_encoder("").size();
   std::vector<ParallelExample> examples;
   for (size_t i = 0; i < sources.size(); ++i) {
     options.places.push_back(fmt::format("{}:{}", command.source, i + 1));
     examples.push_back({requests.read_by_encoder(sources[i]),
                         target_of(requests, references[0][i], fmt::format("{}:{}", command.references[0], i + 1))});
     check_length(examples[i].source, of_source, command.source, i, options.max_source_tokens);
-    check_length(examples[i].target, of_target, command.references[0], i, options.max_source_tokens);
   }
 
   Evaluation result;
@@ -264,9 +262,9 @@ void write_table(TextOutput& out, const Evaluation& e) {
 
 /// A classifier or a language model.
 int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model) {
-  const Architecture architecture = model.config().model.architecture;
+  check_can_be_evaluated(model);
   if (command.text.data.empty())
-    fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
+    fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(model.config().model.architecture));
   if (!command.source.empty() || !command.references.empty() || !command.output.empty() || !command.alignments.empty())
     fail<ConfigError>("--source, --reference, --alignments and --output are for a model that translates");
   const ThreadScope threads = use_threads(command.generation.threads);

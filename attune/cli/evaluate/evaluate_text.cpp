@@ -206,9 +206,18 @@ void write_result(TextOutput& out, const Result& result, bool json) {
 
 }  // namespace
 
-void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, TextOutput& out) {
+void check_can_be_evaluated(const OpenedFolder& model) {
   const Architecture architecture = model.config().model.architecture;
-  switch (architecture) {
+  if (architecture != Architecture::encoder && architecture != Architecture::encoder_masked_lm) return;
+  fail<ConfigError>(
+      "{}: evaluate measures models that translate, classify or continue texts, and this one is an \"{}\", which "
+      "predicts no label and no next token; {}",
+      model.path().string(), enum_name(architecture),
+      "attune embed gives its vectors, attune train measures it on validation text");
+}
+
+void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, TextOutput& out) {
+  switch (model.config().model.architecture) {
     case Architecture::encoder_classifier: {
       named<LabelledFormat>("--format", evaluation.format);  // before the work
       check_output(evaluation.confusion, {model.path().string(), evaluation.data});
@@ -228,11 +237,7 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
                         {.stride = evaluation.stride, .precision = evaluation.precision, .device = evaluation.device}),
           evaluation.json);
     default:
-      fail<ConfigError>(
-          "{}: evaluate measures models that translate, classify or continue texts, and this one is an \"{}\", which "
-          "predicts no label and no next token; {}",
-          model.path().string(), enum_name(architecture),
-          "attune embed gives its vectors, attune train measures it on validation text");
+      check_can_be_evaluated(model);
   }
 }
 

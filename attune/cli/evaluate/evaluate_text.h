@@ -20,6 +20,9 @@ struct TextEvaluation {
   Device device = {};
 };
 
+/// Throws ConfigError for a model of an architecture that evaluate does not measure.
+void check_can_be_evaluated(const OpenedFolder& model);
+
 /// Writes a table, or JSON. Throws ConfigError for models of other architectures.
 void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, TextOutput& out);
 

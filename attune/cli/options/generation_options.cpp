@@ -43,7 +43,7 @@ void GenerationOptions::add_to(CLI::App& command) {
 TranslateOptions GenerationOptions::for_model(const Translator& translator) const {
   if (batch_sentences < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", batch_sentences);
   GenerationConfig generation = translator.generation();
-  generation.beam_size = beam_size.value_or(generation.beam_size);
+  if (beam_size) generation.resize_beam(*beam_size);
   generation.length_penalty = length_penalty.value_or(generation.length_penalty);
   if (max_length) generation.limit_length(*max_length);
   generation.min_length = min_length.value_or(generation.min_length);

@@ -43,14 +43,14 @@ void DecodingLane::enter(std::vector<std::unique_ptr<ActiveRequest>>&& requests)
   }
   try {
     main_->add(newcomers);
-    for (ActiveRequest* a : newcomers)
-      if (!a->over && a->strategy->draft() != nullptr) draft_reader(a->strategy->draft()).add({a});
   } catch (...) {
     for (ActiveRequest* a : newcomers) a->fail(std::current_exception());
   }
   for (ActiveRequest* a : newcomers) {
     if (a->over) continue;
     try {
+      if (a->strategy->draft() != nullptr) draft_reader(a->strategy->draft()).add({a});
+      if (a->over) continue;  // it ended while the draft read its source
       a->strategy->start();
       a->reader = a->strategy->next(a->inputs);
       a->fresh = true;

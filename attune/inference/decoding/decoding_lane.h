@@ -25,7 +25,8 @@ class DecodingLane {
   DecodingLane(const DecodingLane&) = delete;
   DecodingLane& operator=(const DecodingLane&) = delete;
 
-  /// Takes the requests and reads their sources. Where that fails, they end with the error.
+  /// Takes the requests and reads their sources. Where that fails, they end with the error; where a request's draft
+  /// fails, that request alone does.
   void enter(std::vector<std::unique_ptr<ActiveRequest>>&& requests);
   /// Reads some more tokens of every request. An error of the model ends all requests with that error.
   void step();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "attune/base/fail.h"
 #include "attune/io/safetensors.h"
@@ -74,7 +75,7 @@ void Shortlist::save(const std::filesystem::path& path) const {
 
 std::vector<int32_t> Shortlist::targets_of(std::span<const int32_t> source) const {
   std::vector<int32_t> ids = frequent_;
-  for (const int32_t token : source) {
+  for (const int32_t token : std::set<int32_t>(source.begin(), source.end())) {  // each list once: it may be long
     if (token < 0 || token >= source_vocab()) continue;
     const auto s = static_cast<size_t>(token);
     ids.insert(ids.end(), targets_.begin() + offsets_[s], targets_.begin() + offsets_[s + 1]);

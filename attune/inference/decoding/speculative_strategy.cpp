@@ -8,11 +8,12 @@
 #include "attune/base/fail.h"
 #include "attune/inference/decoding/decoding_strategy.h"
 #include "attune/inference/decoding/sampled_texts.h"
+#include "attune/nn/attention/query_groups.h"
 
 namespace attune {
 namespace {
 
-constexpr int64_t kMostDraftTokens = 64;
+static_assert(1 + kMostDraftTokens <= kQueriesByRow);
 
 // Numbers for one position of one text that are independent of those which plain sampling uses.
 enum class Purpose : uint64_t { draft = 1, judge = 2, replace = 3 };
@@ -84,6 +85,8 @@ SpeculativeStrategy::SpeculativeStrategy(const DecodingModel& model, DecodingReq
     fail<ConfigError>("draft: has {} tokens, the model has {}", draft()->vocab(), model.vocab());
   if (draft()->source_vocab() != model.source_vocab())
     fail<ConfigError>("draft: has {} source tokens, the model has {}", draft()->source_vocab(), model.source_vocab());
+  if (const auto tokens = std::ssize(request.source); tokens > draft_context_)
+    fail<DataError>("source: has {} tokens, the draft reads at most {}", tokens, draft_context_);
   if (texts_.options().config.slide) fail<ConfigError>("slide: does not go with a draft");
   check_range<int64_t>("draft_tokens", texts_.options().draft_tokens, 1, kMostDraftTokens);
   for (size_t i = 0; i < texts_.count(); ++i) rows_.push_back({.text = i});

@@ -9,9 +9,15 @@
 // "Fast Inference from Transformers via Speculative Decoding", section 2.3 and appendix A.1. With temperature 0 the
 // text is the one without a draft, since what is judged is read as single tokens are (see kQueriesByRow).
 
+#include <cstdint>
+
 #include "attune/inference/decoding/sampler.h"
 
 namespace attune {
+
+/// The most that a draft may propose at once. The model judges them together with the token before them, which has to
+/// stay no prompt: see kQueriesByRow.
+inline constexpr int64_t kMostDraftTokens = 64;
 
 /// max(p - q, 0), normalised; p where the difference is only rounding.
 TokenDistribution residual(const TokenDistribution& p, const TokenDistribution& q);

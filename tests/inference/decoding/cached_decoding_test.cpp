@@ -7,6 +7,7 @@
 
 #include "attune/autograd/graph.h"
 #include "tests/inference/random_model.h"
+#include "tests/support/largest_error.h"
 
 namespace attune {
 namespace {
@@ -15,12 +16,9 @@ using Sentences = std::vector<std::vector<int32_t>>;
 
 // The largest difference of two rows of logits, relative to the largest logit.
 double difference(const float* a, const float* b, int64_t n) {
-  double most = 0, largest = 1e-30;
-  for (int64_t i = 0; i < n; ++i) {
-    most = std::max(most, std::abs(static_cast<double>(a[i]) - b[i]));
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-  }
-  return most / largest;
+  LargestError error;
+  for (int64_t i = 0; i < n; ++i) error.add(a[i], b[i]);
+  return error.relative();
 }
 
 // Logits after each token of each target, from one uncached pass: [target tokens, vocab].

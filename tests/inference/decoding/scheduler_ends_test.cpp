@@ -216,6 +216,36 @@ TEST(Scheduler, WhatThrowsInACallbackEndsItsOwnRequest) {
   }
 }
 
+// A draft that has no memory for a source.
+class DraftWithoutMemory final : public WrappedModel {
+ public:
+  using WrappedModel::WrappedModel;
+  void add(std::span<const std::span<const int32_t>>, KvCache&) const override { throw std::bad_alloc(); }
+};
+
+TEST(Scheduler, ADraftThatThrowsEndsItsOwnRequest) {
+  const auto model = language_model();
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  std::vector<DecodingRequest> requests = {sampling_of({5, 6}, 9), sampling_of({5, 7}, 9), sampling_of({5, 8}, 9)};
+  std::get<SamplingRequest>(requests[0].search).draft = std::make_shared<DraftWithoutMemory>(language_model(2));
+  std::get<SamplingRequest>(requests[1].search).draft = language_model(2);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].batch.lanes = 1;
+    client.submit(i, requests[i]);
+  }
+  while (client.outstanding() > 0) {
+    for (const auto& [i, result] : client.work()) {
+      if (i == 0) {
+        EXPECT_THROW(std::rethrow_exception(result.error), std::bad_alloc);
+      } else {
+        expect_equal(result, alone(model, requests[i]), std::to_string(i));
+      }
+    }
+  }
+  EXPECT_EQ(scheduler.state().slots_in_use, 0);
+}
+
 // Drives until `ends` are there, whatever is thrown.
 void drive_until(Scheduler& scheduler, const int& ends, int expected) {
   for (int i = 0; i < 100 && ends < expected; ++i) {

@@ -10,6 +10,7 @@
 #include "attune/io/safetensors.h"
 #include "tests/inference/random_model.h"
 #include "tests/support/errors.h"
+#include "tests/support/memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -28,6 +29,15 @@ TEST(Shortlist, IsTheUnionAndComesBack) {
   EXPECT_EQ(read.source_vocab(), 3);
   EXPECT_EQ(read.target_vocab(), 12);
   for (const int32_t s : {0, 1, 2}) EXPECT_EQ(read.targets_of(std::vector{s}), shortlist.targets_of(std::vector{s}));
+}
+
+TEST(Shortlist, ATokenThatIsRepeatedTakesNoMoreMemory) {
+  std::vector<int32_t> all(1 << 16);
+  std::iota(all.begin(), all.end(), 0);
+  const Shortlist shortlist({all}, {}, 1 << 16);
+  const int64_t before = peak_resident_bytes();
+  EXPECT_EQ(shortlist.targets_of(std::vector<int32_t>(4096)), all);  // 1 GiB, if each brought them
+  EXPECT_LT(peak_resident_bytes() - before, (int64_t{64} << 20) + kKeptOfFreed);
 }
 
 TEST(Shortlist, HostileFilesAreRefused) {

@@ -15,6 +15,7 @@
 #include "attune/text/character_tokenizer.h"
 #include "tests/inference/decoding/random_language_model.h"
 #include "tests/inference/decoding/wrapped_model.h"
+#include "tests/inference/random_model.h"
 #include "tests/support/errors.h"
 
 namespace attune {
@@ -235,6 +236,17 @@ TEST(Speculative, RefusesDraftsThatDoNotFit) {
   options.sampling = SamplingConfig{};
   options.draft_tokens = 0;
   EXPECT_THAT(message_of<ConfigError>([&] { generator.generate("a", options); }), HasSubstr("draft_tokens = 0"));
+}
+
+TEST(Speculative, ASourceThatTheDraftCannotReadIsRefused) {
+  TransformerConfig config = small_config(MultiHead{}, NormPlacement::pre);
+  const auto model = std::make_shared<TranslationDecodingModel>(random_model(config));
+  config.positions = LearnedPositions{.max_length = 4};
+  Scheduler scheduler(model);
+  DecodingRequest request{.source = {5, 6, 7, 8, 3}, .prompt = {2}};
+  request.search = SamplingRequest{.draft = std::make_shared<TranslationDecodingModel>(random_model(config))};
+  EXPECT_EQ(message_of<DataError>([&] { scheduler.submit(request); }),
+            "source: has 5 tokens, the draft reads at most 4");
 }
 
 }  // namespace
