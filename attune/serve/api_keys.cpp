@@ -51,8 +51,10 @@ ApiKeys::ApiKeys(const std::filesystem::path& file) {
     if (!table.sha256.empty() && !is_digest(table.sha256))
       fail<ConfigError>("{}.sha256: needs 64 hexadecimal digits, in lower case", where);
     if (table.requests < 0) fail<ConfigError>("{}.requests = {}: needs a number from 0", where, table.requests);
-    keys_.push_back({.client = {.name = name, .requests = table.requests, .admin = table.admin},
-                     .digest = table.sha256.empty() ? sha256(table.key) : table.sha256});
+    const std::string digest = table.sha256.empty() ? sha256(table.key) : table.sha256;
+    if (const auto same = std::ranges::find(keys_, digest, &Key::digest); same != keys_.end())
+      fail<ConfigError>("{}: has the same key as {}", where, same->client.name);
+    keys_.push_back({.client = {.name = name, .requests = table.requests, .admin = table.admin}, .digest = digest});
   }
   if (keys_.empty()) fail<ConfigError>("{}: has no keys", file.string());
 }

@@ -136,6 +136,7 @@ void Call::fail(const std::exception_ptr& error, const std::string& field) {
   {
     const std::lock_guard lock(mutex_);
     if (answered_) return;
+    exchange_->give_up();
     record_.error = told.status() < 500 ? cause_of(told) : message_of(error);
     if (streaming_) {
       answered_ = true;

@@ -65,8 +65,8 @@ class Call {
   std::optional<Clock::time_point> deadline = {};
   void set_model(const std::string& name) { record_.model = name; }
 
-  /// True once the client has gone.
-  std::shared_ptr<const std::atomic<bool>> gone() const { return exchange_->gone(); }
+  /// True once nobody waits for more of the answer: the client has gone, or the call has failed.
+  std::shared_ptr<const std::atomic<bool>> unwanted() const { return exchange_->unwanted(); }
 
   // The answer. These are thread-safe.
   void respond(HttpResponse response);

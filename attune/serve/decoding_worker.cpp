@@ -5,17 +5,9 @@
 #include <utility>
 
 #include "attune/base/parallel.h"
+#include "attune/serve/is_over.h"
 
 namespace attune::serve {
-namespace {
-
-// Whether a request has to end. It needs no place then: the scheduler ends it at once.
-bool is_over(const DecodingRequest& request) {
-  return (request.cancel != nullptr && request.cancel->load()) ||
-         (request.deadline && std::chrono::steady_clock::now() >= *request.deadline);
-}
-
-}  // namespace
 
 DecodingWorker::DecodingWorker(Scheduler& scheduler, const Options& options)
     : scheduler_(scheduler), options_(options), thread_([this] { run(); }) {}
@@ -39,11 +31,11 @@ void DecodingWorker::add(const std::string& key, std::vector<DecodingRequest> re
     request.interrupt = &stopping_;
     group->items.push_back(std::move(request));
   }
-  waiting_shown_ += static_cast<int64_t>(requests.size());
   {
     const std::lock_guard lock(mutex_);
     arrivals_.push_back({key, group});
     has_arrivals_ = true;
+    waiting_shown_ += static_cast<int64_t>(requests.size());
   }
   arrived_.notify_one();
 }
@@ -52,19 +44,15 @@ WorkerLoad DecodingWorker::load() const {
   return {.waiting = waiting_shown_, .running = running_shown_};
 }
 
-// Waits for work; false at the end.
+// Waits for work; false at the end. An arrival for which there is no memory stays one.
 bool DecodingWorker::receive() {
-  std::vector<Arrival> arrivals;
-  {
-    std::unique_lock lock(mutex_);
-    if (running_ == 0 && queue_.empty()) {
-      arrived_.wait(lock, [&] { return stopping_ || !arrivals_.empty(); });
-      if (arrivals_.empty()) return false;
-    }
-    std::swap(arrivals, arrivals_);
-    has_arrivals_ = false;
+  std::unique_lock lock(mutex_);
+  if (running_ == 0 && queue_.empty()) {
+    arrived_.wait(lock, [&] { return stopping_ || !arrivals_.empty(); });
+    if (arrivals_.empty()) return false;
   }
-  for (Arrival& arrival : arrivals) queue_.add(arrival.key, std::move(arrival.group));
+  for (; !arrivals_.empty(); arrivals_.pop_front()) queue_.add(arrivals_.front().key, arrivals_.front().group);
+  has_arrivals_ = false;
   return true;
 }
 
@@ -89,6 +77,7 @@ void DecodingWorker::submit(DecodingRequest request, const std::shared_ptr<Queue
 }
 
 void DecodingWorker::feed() {
+  // What is over needs no place: the scheduler ends it at once.
   const auto over = [&](const Queue::Group& group) { return stopping_ || is_over(group.items.front()); };
   while (auto taken = queue_.next(over)) submit(std::move(taken->first), taken->second);
   const int64_t share = std::max<int64_t>(1, options_.places * 3 / 4);
@@ -102,12 +91,17 @@ void DecodingWorker::feed() {
 
 void DecodingWorker::run() {
   const ThreadScope threads(options_.threads);
-  while (receive()) {
+  for (;;) {
     try {
+      if (!receive()) return;
       feed();
+    } catch (const std::bad_alloc&) {  // for the requests that wait, memory may come back, from those that run too
+      if (running_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    try {
       // While large groups are at work, drive() returns early for new requests: they need not wait for several steps.
       if (running_ > 0) scheduler_.drive(large_groups_at_work() ? &has_arrivals_ : nullptr);
-    } catch (const std::bad_alloc&) {  // for the requests that wait, memory may come back
+    } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }

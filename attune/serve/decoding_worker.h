@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -60,7 +61,7 @@ class DecodingWorker {
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<Arrival> arrivals_;          // guarded by mutex_
+  std::deque<Arrival> arrivals_;           // guarded by mutex_
   std::atomic<bool> has_arrivals_{false};  // whether there are any
   Queue queue_;                            // of the worker's thread, as is what follows
   int64_t running_ = 0, groups_at_work_ = 0;

@@ -1,25 +1,31 @@
 #include "attune/serve/encoder_worker.h"
 
 #include <algorithm>
-#include <iterator>
+#include <new>
 #include <utility>
 
 #include "attune/base/execution.h"
 #include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
 #include "attune/serve/http/http_error.h"
+#include "attune/serve/is_over.h"
 
 namespace attune::serve {
 namespace {
 
-bool is_over(const EncoderRequest& request) {
-  return (request.cancel != nullptr && request.cancel->load()) ||
-         (request.deadline && std::chrono::steady_clock::now() >= *request.deadline);
+const std::exception_ptr& late() {
+  static const std::exception_ptr error = std::make_exception_ptr(deadline_error());
+  return error;
 }
 
 // Ends a request of which is_over() is true; where its client has gone, nobody reads this.
 void end_late(const EncoderRequest& request) {
-  request.on_done({}, std::make_exception_ptr(HttpError(504, "the time for this request is over", "", "timeout")));
+  request.on_done({}, late());
+}
+
+// Makes room for one more, before it is taken from a queue: where memory runs out, it is not lost.
+void make_room(std::vector<EncoderRequest>& requests) {
+  if (requests.size() == requests.capacity()) requests.reserve(2 * requests.size() + 1);
 }
 
 }  // namespace
@@ -62,33 +68,34 @@ WorkerLoad EncoderWorker::load() const {
   return {.waiting = queue_.size(), .running = running_};
 }
 
-// Takes the next batch. Requests that are over come with it, wherever they wait, and do not count for its size. Empty:
-// the worker is to stop.
-std::vector<EncoderRequest> EncoderWorker::next_batch() {
+// Takes the next batch. Requests that are over come with it, wherever they wait, and do not count for its size. False:
+// the worker is to stop. Where it throws std::bad_alloc, what it has taken is in the batch.
+bool EncoderWorker::next_batch(std::vector<EncoderRequest>& batch) {
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-  std::vector<EncoderRequest> over, batch;
+  if (stopping_) return false;
+  const auto take = [&](auto&& may_run) {
+    make_room(batch);
+    auto taken = queue_.next(may_run);
+    if (taken) batch.push_back(std::move(taken->first));
+    return taken.has_value();
+  };
+  while (take([](const Queue::Group& group) { return is_over(group.items.front()); })) continue;
   int64_t tokens = 0;
-  const auto first_is_over = [](const Queue::Group& group) { return is_over(group.items.front()); };
-  while (auto taken = stopping_ ? std::nullopt : queue_.next(first_is_over)) over.push_back(std::move(taken->first));
-  while (!stopping_ && static_cast<int64_t>(batch.size()) < options_.batch_texts && tokens < options_.batch_tokens) {
-    auto taken = queue_.next();
-    if (!taken) break;
-    tokens += static_cast<int64_t>(taken->first.text.ids.size());
-    batch.push_back(std::move(taken->first));
+  for (running_ = 0; running_ < options_.batch_texts && tokens < options_.batch_tokens; ++running_) {
+    if (!take([](const Queue::Group&) { return true; })) break;
+    tokens += static_cast<int64_t>(batch.back().text.ids.size());
   }
-  running_ = static_cast<int64_t>(batch.size());
-  batch.insert(batch.end(), std::make_move_iterator(over.begin()), std::make_move_iterator(over.end()));
-  return batch;
+  return true;
 }
 
 // Runs the encoder and ends the requests. If it fails, the texts are tried again one by one, so that the error of one
 // text is not an error of the others. If all requests are over meanwhile, the model gives up between two layers.
-void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
-  std::vector<Encoding> texts;
-  for (const EncoderRequest& request : batch) texts.push_back(request.text);
+void EncoderWorker::encode(std::span<EncoderRequest> batch) {
   std::vector<std::vector<float>> numbers;
   try {
+    std::vector<Encoding> texts;
+    for (const EncoderRequest& request : batch) texts.push_back(request.text);
     const auto all_are_over = [&] {
       return std::ranges::all_of(batch, [](const auto& request) { return is_over(request); });
     };
@@ -101,11 +108,7 @@ void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
     if (batch.size() == 1) return batch.front().on_done({}, std::current_exception());
   }
   if (numbers.empty()) {
-    for (EncoderRequest& request : batch) {
-      std::vector<EncoderRequest> alone;
-      alone.push_back(std::move(request));
-      encode(alone);
-    }
+    for (size_t i = 0; i < batch.size(); ++i) encode(batch.subspan(i, 1));
     return;
   }
   for (size_t i = 0; i < batch.size(); ++i) batch[i].on_done(std::move(numbers[i]), nullptr);
@@ -113,15 +116,21 @@ void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
 
 void EncoderWorker::run() {
   const ThreadScope threads(options_.threads);
+  late();  // is made while there is memory for it
+  std::vector<EncoderRequest> batch;
   for (;;) {
-    std::vector<EncoderRequest> batch = next_batch();
-    if (batch.empty()) return;
+    try {
+      if (!next_batch(batch)) return;
+    } catch (const std::bad_alloc&) {  // for the requests that wait, memory may come back
+      if (batch.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     std::erase_if(batch, [](const EncoderRequest& request) {
       const bool over = is_over(request);
       if (over) end_late(request);
       return over;
     });
     if (!batch.empty()) encode(batch);
+    batch.clear();
     running_ = 0;
   }
 }

@@ -57,8 +57,8 @@ class EncoderWorker {
  private:
   using Queue = FairQueue<EncoderRequest>;
   void run();
-  std::vector<EncoderRequest> next_batch();
-  void encode(std::vector<EncoderRequest>& batch);
+  bool next_batch(std::vector<EncoderRequest>& batch);
+  void encode(std::span<EncoderRequest> batch);
 
   const Encode encode_;
   const Options options_;

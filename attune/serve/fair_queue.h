@@ -1,6 +1,7 @@
 #pragma once
 // A queue in which clients take turns.
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -22,12 +23,15 @@ class FairQueue {
   };
   using Taken = std::pair<Item, std::shared_ptr<Group>>;
 
-  void add(const std::string& key, std::shared_ptr<Group> group) {
+  /// Changes nothing if it throws std::bad_alloc.
+  void add(const std::string& key, const std::shared_ptr<Group>& group) {
     if (group->items.empty()) return;
+    const auto known = std::ranges::find_if(keys_, [&](const auto& entry) { return entry.first == key; });
+    if (known != keys_.end())
+      known->second.push_back(group);
+    else
+      keys_.emplace_back(key, std::list{group});
     items_ += static_cast<int64_t>(group->items.size());
-    for (auto& [known, groups] : keys_)
-      if (known == key) return groups.push_back(std::move(group));
-    keys_.emplace_back(key, std::list{std::move(group)});
   }
 
   /// Takes the next item for whose group may_run() is true, and counts it as running. Nothing if there is none.

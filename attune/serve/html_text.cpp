@@ -5,6 +5,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "attune/base/ascii.h"
 #include "attune/text/unicode.h"
 
 namespace attune::serve {
@@ -109,12 +110,15 @@ HtmlPart text_part(std::string_view html) {
   return part;
 }
 
+bool is_blank(std::string_view text) {
+  for (size_t at = 0; at < text.size();)
+    if (!is_space(next_code_point(text, at))) return false;
+  return true;
+}
+
 // The name of a tag. It ends before white space, "/" or ">": "pre-order" is not "pre".
 std::string lower_name(std::string_view tag) {
-  std::string name(tag.substr(0, tag.find_first_of(" \t\r\n\f/>")));
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return name;
+  return ascii_lowercase(tag.substr(0, tag.find_first_of(" \t\r\n\f/>")));
 }
 
 // Returns the end of the tag, comment or untranslated element that begins at `at`; `at` if none begins there, npos for
@@ -154,10 +158,11 @@ size_t end_of_markup(std::string_view html, size_t at) {
 
 std::vector<HtmlPart> split_html(std::string_view html) {
   std::vector<HtmlPart> parts;
-  const auto add = [&](bool is_text, std::string_view content) {
+  const auto add = [&](bool may_be_text, std::string_view content) {
     if (content.empty()) return;
-    if (is_text) {
-      parts.push_back(text_part(content));
+    HtmlPart text = may_be_text ? text_part(content) : HtmlPart{};
+    if (!is_blank(text.content)) {
+      parts.push_back(std::move(text));
     } else if (!parts.empty() && !parts.back().is_text) {
       parts.back().content += content;
     } else {

@@ -28,7 +28,7 @@ std::string known_code(const std::string& code, const std::vector<std::string>& 
 }  // namespace
 
 std::vector<DetectedLanguage> detect_language(std::string_view text, const std::vector<std::string>& known) {
-  if (known.empty()) throw HttpError(400, "no model has languages");
+  if (known.empty()) throw HttpError(400, "no model that is served says which languages it translates");
   CLD2::Language languages[3] = {};
   int percent[3] = {}, bytes = 0;
   bool reliable = false;

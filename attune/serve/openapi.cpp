@@ -23,7 +23,7 @@ constexpr StatusDescription kStatuses[] = {{400, "What is wrong, with the field'
                                            {429, "Too many requests; see Retry-After"},
                                            {500, "The server's own failure"},
                                            {501, "Not built in"},
-                                           {503, "Loading or stopping; see Retry-After"},
+                                           {503, "Loading, stopping or short of memory; see Retry-After"},
                                            {504, "The time for the request is over"}};
 
 const char* error_schema(ErrorForm form) {
@@ -57,8 +57,9 @@ std::vector<int> error_statuses(const Route& route) {
   }
   if (has_id(route)) return {400, 401, 403, 404, 503};
   if (route.access != Access::open) return {401, 403, 503};
-  // Of the routes without a key, LibreTranslate's need the models, and answer 503 until they are loaded.
-  return route.errors == ErrorForm::libretranslate ? std::vector{403, 503} : std::vector{403};
+  // Of the routes without a key, LibreTranslate's need the models, and answer 503 until they are loaded; but /health.
+  const bool needs_models = route.errors == ErrorForm::libretranslate && route.handle != answer_health;
+  return needs_models ? std::vector{403, 503} : std::vector{403};
 }
 
 Json content(const std::vector<const char*>& types, const Json& schema) {

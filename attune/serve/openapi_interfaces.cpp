@@ -44,6 +44,11 @@ Json between(const Json& least, const Json& most, Json schema) {
   schema["maximum"] = most;
   return schema;
 }
+Json above(const Json& least, Json schema) {
+  schema["minimum"] = least;
+  schema["exclusiveMinimum"] = true;
+  return schema;
+}
 Json one_of_names(std::initializer_list<const char*> names) {
   Json json = text();
   for (const char* name : names) json["enum"].push_back(name);
@@ -239,7 +244,7 @@ std::vector<InterfaceDescription> translation_interfaces() {
 Properties sampling_fields() {
   return {{"model", text()},
           {"temperature", between(0, 100, number())},
-          {"top_p", between(0, 1, number())},
+          {"top_p", above(0, between(0, 1, number()))},
           {"top_k", at_least(0, integer())},
           {"min_p", between(0, 1, number())},
           {"repetition_penalty", between(0.01, 100, number())},

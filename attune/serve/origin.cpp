@@ -4,19 +4,17 @@
 
 #include <algorithm>
 
+#include "attune/base/ascii.h"
+
 namespace attune::serve {
 namespace {
-
-char small_letter(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 std::string_view without(std::string_view text, std::string_view end) {
   return text.ends_with(end) ? text.substr(0, text.size() - end.size()) : text;
 }
 
 bool same_name(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, {}, small_letter, small_letter);
+  return std::ranges::equal(a, b, {}, ascii_lower, ascii_lower);
 }
 
 bool is_address(std::string_view host) {
@@ -55,7 +53,7 @@ bool is_origin(std::string_view text) {
 }
 
 bool is_host(std::string_view text) {
-  const auto in_name = [](char c) { return in_small_name(small_letter(c)); };
+  const auto in_name = [](char c) { return in_small_name(ascii_lower(c)); };
   return is_address(text) || (!text.empty() && std::ranges::all_of(text, in_name));
 }
 

@@ -21,13 +21,14 @@ bool is_language(std::string_view part) {
          std::all_of(part.begin(), part.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-void check_name(const std::string& name) {
+// `where`: what stands before the name, "models.".
+void check_name(const std::string& where, const std::string& name) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
            c == '.' || c == ':' || c == '/' || c == '=';
   };
   if (name.empty() || name.size() > 128 || !std::all_of(name.begin(), name.end(), fits))
-    fail<ConfigError>("models.{}: a name has 1 to 128 letters, digits and any of -_.:/=", name.substr(0, 128));
+    fail<ConfigError>("{}{}: a name has 1 to 128 letters, digits and any of -_.:/=", where, name.substr(0, 128));
 }
 
 // A path that a file names, from the folder that the file is in; an empty one stays empty.
@@ -45,7 +46,7 @@ void check_adapters(const ServeConfig& config) {
   std::map<std::string, std::string> owners;
   for (const auto& [model, of_model] : config.models) {
     for (const auto& [name, folder] : of_model.adapters) {
-      check_name(name);
+      check_name("models." + model + ".adapters.", name);
       if (folder.empty()) fail<ConfigError>("models.{}.adapters.{}: is empty, needs a folder", model, name);
       if (config.models.contains(name))
         fail<ConfigError>("models.{}.adapters.{}: is the name of a model too", model, name);
@@ -64,6 +65,8 @@ void ServeConfig::validate() const {
   check_range<int64_t>("http.connections", http.connections, 1, 1 << 20);
   check_range<int64_t>("http.header_bytes", http.header_bytes, 1024, 1 << 20);
   check_range<int64_t>("http.body_bytes", http.body_bytes, 1, 1 << 30);
+  check_range<int64_t>("http.bodies_bytes", http.bodies_bytes, 1, kMany);
+  check_range<int64_t>("http.unsent_bytes", http.unsent_bytes, 1 << 16, kMany);
   check_range("http.header_seconds", http.header_seconds, 0.01, kLong);
   check_range("http.body_seconds", http.body_seconds, 0.01, kLong);
   check_range("http.idle_seconds", http.idle_seconds, 0.01, kLong);
@@ -99,7 +102,7 @@ void ServeConfig::validate() const {
   }
   if (models.empty()) fail<ConfigError>("no model is named: attune serve FOLDER, or [models.NAME] in serve.toml");
   for (const auto& [name, model] : models) {
-    check_name(name);
+    check_name("models.", name);
     if (model.folder.empty()) fail<ConfigError>("models.{}.folder is missing", name);
     check_range<int64_t>("models." + name + ".batch", model.batch, 1, 4096);
     check_range<int64_t>("models." + name + ".cache_bytes", model.cache_bytes, 0, INT64_MAX);

@@ -53,6 +53,8 @@ void visit_fields(HttpOptions& c, FieldVisitor& v) {
   v("connections", c.connections);
   v("header_bytes", c.header_bytes);
   v("body_bytes", c.body_bytes);
+  v("bodies_bytes", c.bodies_bytes);
+  v("unsent_bytes", c.unsent_bytes);
   v("header_seconds", c.header_seconds);
   v("body_seconds", c.body_seconds);
   v("idle_seconds", c.idle_seconds);

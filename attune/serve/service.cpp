@@ -23,13 +23,13 @@ ServeConfig validated(ServeConfig config) {
 const char* name_of(ModelKind kind) {
   switch (kind) {
     case ModelKind::translation:
-      return "a translation model";
+      return "translation model";
     case ModelKind::language_model:
-      return "a language model";
+      return "language model";
     case ModelKind::classifier:
-      return "a classifier";
+      return "classifier";
     case ModelKind::embedder:
-      return "a model of embeddings";
+      return "model of embeddings";
   }
   return "";
 }
@@ -225,7 +225,7 @@ const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind
   std::shared_ptr<const ServedModel> model;
   if (!name.empty()) {
     model = models_.find(name);
-    if (model->kind() != kind) refuse_field("model", "\"" + name + "\" is not " + name_of(kind));
+    if (model->kind() != kind) refuse_field("model", "\"" + name + "\" is no " + name_of(kind));
   } else {
     check_loaded();
     for (const auto& candidate : models_.bases()) {
@@ -234,7 +234,7 @@ const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind
       model = candidate;
     }
     if (model == nullptr)
-      throw HttpError(404, std::string("there is not ") + name_of(kind) + " here", "model", "model_not_found");
+      throw HttpError(404, fmt::format("no {} is served here", name_of(kind)), "model", "model_not_found");
   }
   const ServedModel& entered = *model;
   enter(call, std::move(model));
@@ -267,10 +267,9 @@ void Service::set_deadline(Call& call, std::optional<double> timeout) const {
 
 void Service::run_aside(const std::shared_ptr<Call>& call, std::function<void()> work) {
   aside_.add(call->client.name, [call, work = std::move(work)] {
-    if (*call->gone()) return;
+    if (*call->unwanted()) return;
     try {
-      if (call->deadline && Call::Clock::now() >= *call->deadline)
-        throw HttpError(504, "the time for this request is over", "", "timeout");
+      if (call->deadline && Call::Clock::now() >= *call->deadline) throw deadline_error();
       work();
     } catch (...) {
       call->fail(std::current_exception());

@@ -178,17 +178,20 @@ class Classifier:
         **options: Unpack[ClassifyOptions],
     ) -> ClassifierScores | RegressionScores:
         """Accuracy and macro F1 of the predictions for texts with known labels; of a regression, whose labels are
-        numbers, mean squared error, Pearson's and Spearman's correlation. Throws DataError for a label that the model
-        does not have."""
+        numbers, mean squared error, Pearson's and Spearman's correlation. Throws DataError where the numbers of texts
+        and labels differ, and for a label that the model does not have."""
         items: Any = list(texts)
+        known = list(labels)
+        if len(items) != len(known):
+            raise _core.DataError(f"evaluate: {len(items)} texts but {len(known)} labels")
         if self._classifier.is_regression:
             if len(self._labels) != 1:
                 raise _core.DataError(f"evaluate: the model gives a text {len(self._labels)} numbers")
-            numbers = [float(label) for label in labels]
+            numbers = [float(label) for label in known]
             scores = [p.score for p in self.classify(items, progress=progress, **options)]
             error, pearson, spearman = _core.regression_scores(scores, numbers)
             return {"mean_squared_error": error, "pearson": pearson, "spearman": spearman, "predictions": scores}
-        names = [str(label) for label in labels]
+        names = [str(label) for label in known]
         unknown = sorted(set(names) - set(self._labels))
         if unknown:
             raise _core.DataError(f"evaluate: the model has no label {unknown[0]!r}")

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -227,10 +227,14 @@ class Source(Generic[Item]):
         _kept = sys.stdin  # stays open: a read of it may go on until Python ends, which would abort if it were closed
         try:
             with _core.threads(threads):
-                for number, item in enumerate(items, 1):
-                    check(item, number)
-                    if not self._has_taken(item):
-                        break
+                try:
+                    for number, item in enumerate(items, 1):
+                        check(item, number)
+                        if not self._has_taken(item):
+                            break
+                finally:
+                    if isinstance(items, Generator):  # here its `with` blocks have begun
+                        items.close()
         except BaseException as thrown:  # who takes gets it
             error = thrown
         with self._changed:

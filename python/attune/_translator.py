@@ -188,7 +188,13 @@ class Translator:
         """BLEU, chrF2 and TER in percent, as sacreBLEU computes them, of the translations of `sources`. `references` has
         one for each sentence, or is a list of such lists, each with another reference of every sentence. Throws
         DataError where their numbers differ."""
-        found = [t.text for t in self.translate(list(sources), progress=progress, **options)]
+        sources = list(sources)
+        alone = isinstance(next(iter(references), ""), str)
+        lists: Any = [references] if alone else references
+        for one in lists:
+            if len(one) != len(sources):
+                raise _core.DataError(f"evaluate: {len(sources)} sentences but {len(one)} references")
+        found = [t.text for t in self.translate(sources, progress=progress, **options)]
         return {
             "bleu": _core.bleu(found, references),
             "chrf": _core.chrf(found, references),

@@ -214,6 +214,13 @@ void run_interruptible(std::atomic<bool>& interrupt, const std::function<void()>
   if (error) std::rethrow_exception(error);
 }
 
+std::shared_ptr<nb::callable> shared_callable(nb::callable function) {
+  return {new nb::callable(std::move(function)), [](nb::callable* callable) {
+            const nb::gil_scoped_acquire lock;
+            delete callable;
+          }};
+}
+
 Json json_of(nb::handle object) {
   return json_within(object, 0);
 }

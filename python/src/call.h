@@ -97,16 +97,14 @@ std::vector<std::string> option_names(const Fields& fields) {
   return names;
 }
 
+/// A Python function for code without Python's lock: dropping the last copy takes the lock. Calls need a CallbackScope.
+std::shared_ptr<nb::callable> shared_callable(nb::callable function);
+
 /// Calls `function` with the lock of Python; an empty function for None.
 template <class... Arguments>
 std::function<void(Arguments...)> locked(std::optional<nb::callable> function) {
   if (!function) return {};
-  // The thread that drops the last copy need not have the lock.
-  const std::shared_ptr<nb::callable> shared(new nb::callable(std::move(*function)), [](nb::callable* callable) {
-    const nb::gil_scoped_acquire lock;
-    delete callable;
-  });
-  return [shared](Arguments... arguments) {
+  return [shared = shared_callable(std::move(*function))](Arguments... arguments) {
     const CallbackScope scope;
     (*shared)(std::forward<Arguments>(arguments)...);
   };

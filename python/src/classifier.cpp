@@ -15,10 +15,7 @@ template <class Text>
 std::vector<Classification> classify(const Classifier& classifier, const std::vector<Text>& texts,
                                      const nb::dict& options, std::optional<nb::callable> progress,
                                      const std::shared_ptr<Interrupt>& interrupt) {
-  ClassifyFields fields;
-  const Json json = json_of(options);
-  read_fields(json, fields, "options");
-  if (json.contains("max_tokens")) fields.options.max_tokens = fields.max_tokens;
+  ClassifyFields fields = classify_fields(json_of(options));
   fields.options.progress = locked<int64_t, int64_t>(std::move(progress));
   return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
     const ThreadScope threads(fields.threads);

@@ -72,7 +72,7 @@ PackedTokens packed(const TokenLists& lists) {
 
 PythonModel::PythonModel(const std::filesystem::path& folder) {
   const OpenedFolder opened(folder);
-  if (opened.config().weight_format) refuse_panels(folder, "attune.Model");
+  if (opened.config().weight_format) refuse_panels(opened.path(), "attune.Model");
   load_by_architecture(opened, LoadedWeights::mapped, [&](auto files) { take(std::move(files)); });
   if (opened.hub() == nullptr) folder_ = std::filesystem::absolute(opened.path());
   folder_tokenizer_ = source_tokenizer;

@@ -1,7 +1,10 @@
 // Differentiable functions of tensors, and the settings under which they run.
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
@@ -17,38 +20,85 @@
 #include "attune/ops/mean_pool.h"
 #include "attune/ops/residual.h"
 #include "attune/ops/softmax.h"
+#include "attune/tensor/tensor.h"
+#include "call.h"
 #include "precision.h"
-#include "tensor.h"
 
 namespace attune::python {
 namespace {
+
+using EndedFlag = std::shared_ptr<std::atomic<bool>>;
+
+/// The `with` blocks of a thread, the innermost last. Only their own thread ends them, each when it is the innermost: a
+/// generator may begin a block on one thread and end it on another, or end it after the block around it.
+class ThreadBlocks {
+ public:
+  static ThreadBlocks& of_this_thread() {
+    thread_local ThreadBlocks blocks;
+    return blocks;
+  }
+  ThreadBlocks() = default;
+  ThreadBlocks(const ThreadBlocks&) = delete;
+  ThreadBlocks& operator=(const ThreadBlocks&) = delete;
+  ~ThreadBlocks() {
+    while (!blocks_.empty()) blocks_.pop_back();
+  }
+
+  /// Begins a block, which ends once the flag that this returns is true.
+  EndedFlag begin(const std::function<void(Execution&)>& change) {
+    drop_ended();
+    Block block{std::make_shared<std::atomic<bool>>(false), std::make_unique<ExecutionScope>(change)};
+    block.execution = &execution();
+    blocks_.push_back(std::move(block));
+    return blocks_.back().ended;
+  }
+  /// Ends the innermost blocks as far as their flags are set.
+  void drop_ended() {
+    while (!blocks_.empty() && *blocks_.back().ended && blocks_.back().execution == &execution()) blocks_.pop_back();
+  }
+  bool has(const EndedFlag& flag) const {
+    return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& block) { return block.ended == flag; });
+  }
+
+ private:
+  struct Block {
+    EndedFlag ended;
+    std::unique_ptr<ExecutionScope> scope;
+    const Execution* execution = nullptr;  // the thread's, while the block is the innermost
+  };
+  std::vector<Block> blocks_;
+};
 
 /// A change of the thread's Execution for the time of a `with` block.
 class Settings {
  public:
   explicit Settings(std::function<void(Execution&)> change) : change_(std::move(change)) {}
-  ~Settings() = default;
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
+  ~Settings() { end(); }
 
   void enter() {
-    if (scope_) fail<Error>("with: this object is in use already");
-    scope_ = std::make_unique<ExecutionScope>(change_);
-    active().push_back(this);
+    if (ended_) fail<Error>("with: this object is in use already");
+    ended_ = ThreadBlocks::of_this_thread().begin(change_);
   }
   void exit() {
-    if (active().empty() || active().back() != this)
-      fail<Error>("with: blocks of one thread must end in the reverse order of their beginning");
-    active().pop_back();
-    scope_.reset();
+    if (!end()) fail<Error>("with: blocks of one thread must end in the reverse order of their beginning");
   }
 
  private:
-  static std::vector<Settings*>& active() {
-    thread_local std::vector<Settings*> blocks;
-    return blocks;
+  // False where the block is of this thread and not the innermost: it then ends with those within it. A block of
+  // another thread ends when that thread begins or ends one.
+  bool end() {
+    if (!ended_) return true;
+    const EndedFlag ended = std::exchange(ended_, nullptr);
+    *ended = true;
+    ThreadBlocks& blocks = ThreadBlocks::of_this_thread();
+    blocks.drop_ended();
+    return !blocks.has(ended);
   }
 
   std::function<void(Execution&)> change_;
-  std::unique_ptr<ExecutionScope> scope_;
+  EndedFlag ended_;  // of the block; null: there is none
 };
 
 /// A copy of the name that is never freed: the graph keeps the name of an operation as a pointer.

@@ -1,13 +1,13 @@
 // Tensors, which NumPy, PyTorch and others read and write in place: the buffer protocol and DLPack, both ways.
 
-#include "tensor.h"
-
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
+#include "attune/tensor/tensor.h"
+#include "call.h"
 
 namespace attune::python {
 namespace {
@@ -229,13 +229,6 @@ void bind_values(nb::class_<Tensor>& tensor) {
 }
 
 }  // namespace
-
-std::shared_ptr<nb::callable> shared_callable(nb::callable function) {
-  return {new nb::callable(std::move(function)), [](nb::callable* callable) {
-            const nb::gil_scoped_acquire lock;
-            delete callable;
-          }};
-}
 
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor> tensor(m, "Tensor", nb::type_slots(kSlots), R"(An array of numbers with a gradient.

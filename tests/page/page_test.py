@@ -386,6 +386,32 @@ def test_keys(browser, options):
     del browser.complaints[before:]  # chromium notes the answers 401
 
 
+def test_attention_page(browser, options):
+    """The page of `attune inspect --attention`, of a model whose decoder has more layers than its encoder."""
+    before = len(browser.complaints)
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "attention.html"
+        subprocess.run([options.attune, "inspect", options.translation, "--attention", SENTENCE, "--html", str(file)],
+                       check=True, stdout=subprocess.DEVNULL)
+        head, data, tail = re.split(r'(?<=id="data">)(.*?)(?=</script>)', file.read_text(), maxsplit=1)
+        maps = json.loads(data)
+        encoder, _, cross = maps
+        del encoder["layers"][1:]
+        file.write_text(head + json.dumps(maps).replace("<", "\\u003c") + tail)
+        with browser.page(file.as_uri()) as page:
+            layers = page.locator("#layers button")
+            expect(layers).to_have_count(1)
+            page.get_by_role("button", name=cross["name"]).click()
+            expect(layers).to_have_count(len(cross["layers"]))
+            layers.last.click()
+            expect(page.locator("#layers [aria-pressed=true]")).to_have_text(str(len(cross["layers"])))
+            page.get_by_role("button", name=encoder["name"]).click()
+            expect(layers).to_have_count(1)
+            expect(layers).to_have_attribute("aria-pressed", "true")
+    assert set(browser.complaints[before:]) <= {file.as_uri()}  # which no server has sent
+    del browser.complaints[before:]
+
+
 def take_pictures(browser, folder):
     with browser.page(viewport={"width": 760, "height": 500}, color_scheme="light") as page:
         translate(page)
@@ -419,8 +445,9 @@ def main():
             begin = time.monotonic()
             test(browser)
             print(f"{test.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
-        test_keys(browser, options)
-        print("test_keys")
+        for test in (test_keys, test_attention_page):
+            test(browser, options)
+            print(test.__name__)
         assert not browser.complaints, browser.complaints
         chromium.close()
 

@@ -183,6 +183,10 @@ def test_an_interrupt_ends_a_call(translator: attune.Translator) -> None:
         translator.translate(SENTENCES * 50, interrupt=interrupt)
 
 
+def fail_if_called(done: int, total: int) -> None:
+    pytest.fail("nothing needs to be computed")
+
+
 def test_evaluation_scores_translations(translator: attune.Translator) -> None:
     own = [t.text for t in translator.translate(SENTENCES)]
     scores = translator.evaluate(SENTENCES, own)
@@ -195,8 +199,8 @@ def test_evaluation_scores_translations(translator: attune.Translator) -> None:
     assert several["bleu"] == scores["bleu"] and several["chrf"] == scores["chrf"]
     assert translator.evaluate(SENTENCES, others)["bleu"] < scores["bleu"]
     assert attune.ter(["a b c"], [["a b d"], ["a b c d"]]) == pytest.approx(100 / 3.5)
-    with pytest.raises(attune.DataError, match="3 hypotheses but 1 references"):
-        translator.evaluate(SENTENCES, [own, own[:1]])
+    with pytest.raises(attune.DataError, match="3 sentences but 1 references"):
+        translator.evaluate(SENTENCES, [own, own[:1]], progress=fail_if_called)
 
 
 def test_greedy_text_is_the_same_alone_and_in_a_batch(generator: attune.TextGenerator) -> None:
@@ -315,6 +319,8 @@ def test_a_classifier_is_evaluated(classifier: attune.Classifier) -> None:
     assert classifier.evaluate(pairs, [p.label for p in classifier.classify(pairs)])["accuracy"] == 1
     with pytest.raises(attune.DataError, match="no label 'nothing'"):
         classifier.evaluate(texts, ["nothing"] * 3)
+    with pytest.raises(attune.DataError, match="3 texts but 2 labels"):
+        classifier.evaluate(texts, own[:2], progress=fail_if_called)
 
 
 def test_vectors_are_arrays_without_a_copy(hub: Path) -> None:

@@ -286,6 +286,30 @@ def test_an_iterable_is_not_read_after_the_loop_was_left(hub: Path) -> None:
         wait_for_end_of_streams("attune-source")
 
 
+def test_a_block_of_a_generator_ends_where_it_began(hub: Path) -> None:
+    threads = attune.thread_count()
+    ended_on: list[str] = []
+
+    def texts() -> Iterator[str]:
+        try:
+            with attune.no_grad():
+                while True:
+                    yield "the dog"
+        finally:
+            ended_on.append(threading.current_thread().name)
+
+    for stream in streams_of_all_models(hub, texts):
+        with attune.threads(1):
+            next(stream)
+            stream.close()
+            wait_for_end_of_streams("attune-source")
+            del stream
+            gc.collect()
+            assert attune.thread_count() == 1
+        assert attune.thread_count() == threads
+    assert ended_on == ["attune-source"] * 4
+
+
 @pytest.mark.parametrize("source", ["sys.stdin", "iter(input, '')"])
 @pytest.mark.parametrize("way", ["break", "interrupt"])
 def test_a_program_ends_while_an_iterable_waits(hub: Path, way: str, source: str) -> None:

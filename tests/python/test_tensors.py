@@ -5,6 +5,8 @@ from __future__ import annotations
 import array
 import ctypes
 import gc
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -176,7 +178,37 @@ def test_no_grad_records_nothing() -> None:
     with pytest.raises(attune.Error, match="reverse order"):
         outer.__exit__(None, None, None)
     inner.__exit__(None, None, None)
+    assert ops.relu(leaf).requires_grad, "the outer block ends with the inner one"
     outer.__exit__(None, None, None)
+
+
+def test_a_block_that_ends_on_another_thread_changes_nothing_there() -> None:
+    leaf = attune.Tensor(np.ones((2, 2)), requires_grad=True)
+    threads = attune.thread_count()
+
+    def within() -> Generator[None, None, None]:
+        with attune.no_grad():
+            while True:
+                yield
+
+    def records() -> bool:
+        with attune.threads(1):
+            pass
+        return ops.relu(leaf).requires_grad
+
+    with ThreadPoolExecutor(1) as pool:
+        for end in ("close", "collect"):
+            generator = within()
+            pool.submit(next, generator).result()
+            assert not pool.submit(records).result()
+            with attune.threads(1):
+                if end == "close":
+                    generator.close()
+                del generator
+                gc.collect()
+                assert attune.thread_count() == 1
+            assert attune.thread_count() == threads and ops.relu(leaf).requires_grad
+            assert pool.submit(records).result(), "its own thread has ended it"
 
 
 def test_threads_of_a_block() -> None:

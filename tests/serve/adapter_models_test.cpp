@@ -98,6 +98,9 @@ TEST_F(AdapterModels, ThatDoNotFitAreRefused) {
   ServeConfig named = config_;
   named.models["base"].adapters["base-en-de"] = path("legal");
   EXPECT_THAT(refusal(named), HasSubstr("models.base.adapters.base-en-de: is the name of a model too"));
+  ServeConfig spaced = config_;
+  spaced.models["base"].adapters["a b"] = path("legal");
+  EXPECT_THAT(refusal(spaced), HasSubstr("models.base.adapters.a b: a name has 1 to 128 letters"));
   ServeConfig other = config_;
   other.models["base-en-de"].adapters["medical"] = path("legal");
   EXPECT_THAT(refusal(other), HasSubstr("legal/adapter_model.safetensors: tensor"));

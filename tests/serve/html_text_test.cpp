@@ -49,6 +49,14 @@ TEST(HtmlText, ElementsOfOwnNamesAreTranslated) {
   EXPECT_EQ(shown("<pre\nclass=a>a</pre-x>b</pre\n>c"), "<pre\nclass=a>a</pre-x>b</pre\n>[c]");
 }
 
+// It has nothing to translate.
+TEST(HtmlText, WhiteSpaceBetweenTagsIsKeptAsItIs) {
+  const std::string html = "<td>&nbsp;</td> \n <td>a </td>\t";
+  EXPECT_EQ(shown(html), "<td>&nbsp;</td> \n <td>[a ]</td>\t");
+  EXPECT_EQ(join_html(split_html(html)), html);
+  EXPECT_EQ(split_html(html).size(), 3u);
+}
+
 TEST(HtmlText, WhatIsNoTagIsText) {
   EXPECT_EQ(shown("1 < 2"), "[1 < 2]");
   EXPECT_EQ(shown("<b never ends"), "[<b never ends]");

@@ -286,6 +286,59 @@ TEST(HttpServer, AClientThatReadsNothingIsSentAway) {
   EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }, 10));
 }
 
+TEST(HttpServer, AStreamThatIsNotReadEnds) {
+  EchoServer echo({.unsent_bytes = 1 << 20, .write_seconds = 0.3});
+  HttpClient silent = echo.client();
+  silent.get("/wait");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  exchange->begin({.content_type = "text/event-stream"});
+  const std::string piece(64 << 10, 'x');
+  int64_t written = 0;
+  for (; !*exchange->gone() && written < (64 << 20); written += std::ssize(piece)) exchange->write(piece);
+  EXPECT_TRUE(*exchange->unwanted());
+  EXPECT_LT(written, 64 << 20);
+  exchange->end();
+  EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }, 10));
+  EXPECT_FALSE(read_slowly(silent, std::chrono::milliseconds(0)).ends_with("\r\n0\r\n\r\n")) << "it has no end";
+}
+
+// Also a client without a key may send one.
+TEST(HttpServer, AllBodiesTogetherAreLimited) {
+  EchoServer echo({.body_bytes = 100'000, .bodies_bytes = 100'000});
+  HttpClient large = echo.client();
+  large.post("/wait", std::string(100'000, 'x'));
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  HttpClient next = echo.client();
+  next.post("/next", "body");
+  EXPECT_THAT(next.read_all(), StartsWith("HTTP/1.1 503"));
+  HttpClient without = echo.client();
+  without.get("/");
+  EXPECT_THAT(without.read_until("GET"), StartsWith("HTTP/1.1 200"));
+  exchange->respond({.body = "done"});
+  EXPECT_THAT(large.read_until("done"), StartsWith("HTTP/1.1 200"));
+  const auto is_taken = [&] {
+    HttpClient later = echo.client();
+    later.post("/later", "body", "Connection: close\r\n");
+    return later.read_all().starts_with("HTTP/1.1 200");
+  };
+  EXPECT_TRUE(becomes(is_taken));
+}
+
+TEST(HttpServer, EachRequestHasItsTimeForHeaders) {
+  const EchoServer echo({.header_seconds = 0.3, .idle_seconds = 600});
+  HttpClient client = echo.client();
+  for (int i = 0; i < 2; ++i) {
+    client.get("/" + std::to_string(i));
+    EXPECT_THAT(client.read_until("GET"), StartsWith("HTTP/1.1 200"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));  // idle
+  }
+  client.send("GET / HT");
+  client.read_all();
+  EXPECT_TRUE(client.closed());
+}
+
 TEST(HttpServer, SlowClientsAndTooManyAreSentAway) {
   const EchoServer echo({.connections = 2, .header_seconds = 0.2, .body_seconds = 0.2});
   HttpClient slow = echo.client();

@@ -9,6 +9,7 @@
 #include "attune/base/error.h"
 #include "attune/base/json_fields.h"
 #include "attune/models/generation_config.h"
+#include "attune/models/sampling_config.h"
 #include "attune/serve/openapi_interfaces.h"
 #include "attune/serve/routes/routes.h"
 
@@ -57,6 +58,18 @@ TEST(OpenApi, OptionsOfASearchHaveTheBoundsOfTheSearch) {
   EXPECT_NO_THROW(least.validate());
 }
 
+TEST(OpenApi, OptionsOfSamplingHaveTheBoundsOfSampling) {
+  const Json document = Json::parse(openapi_document());
+  const Json& body = document.at("paths").at("/v1/completions").at("post").at("requestBody");
+  const Json& top_p = body.at("content").at("application/json").at("schema").at("properties").at("top_p");
+  SamplingConfig none, all;
+  none.top_p = top_p.at("minimum").get<double>();
+  EXPECT_THROW(none.validate(), ConfigError);
+  EXPECT_TRUE(top_p.at("exclusiveMinimum").get<bool>());
+  all.top_p = top_p.at("maximum").get<double>();
+  EXPECT_NO_THROW(all.validate());
+}
+
 // As programs read it that check answers: event by event.
 TEST(OpenApi, AStreamIsDescribedByItsEvents) {
   const Json document = Json::parse(openapi_document());
@@ -74,6 +87,8 @@ TEST(OpenApi, AReloadIsAccepted) {
   EXPECT_TRUE(responses.contains("202"));
   EXPECT_FALSE(responses.contains("200"));
   EXPECT_TRUE(document["paths"]["/health"]["get"]["responses"].contains("200"));
+  EXPECT_FALSE(document["paths"]["/health"]["get"]["responses"].contains("503"));
+  EXPECT_TRUE(document["paths"]["/ready"]["get"]["responses"].contains("503"));
 }
 
 }  // namespace

@@ -150,6 +150,9 @@ TEST(ApiKeys, AFileThatIsWrongIsNamed) {
   EXPECT_THAT(message("[a]\nsha256 = \"xyz\"\n"), HasSubstr("a.sha256"));
   EXPECT_THAT(message("[a]\n"), HasSubstr("needs key or sha256"));
   EXPECT_THAT(message(""), HasSubstr("has no keys"));
+  const std::string digest = "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";  // of 0123456789abcdef
+  EXPECT_THAT(message("[a]\nkey = \"0123456789abcdef\"\n[b]\nsha256 = \"" + digest + "\"\nadmin = true\n"),
+              HasSubstr("b: has the same key as a"));
 }
 
 }  // namespace

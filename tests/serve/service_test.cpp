@@ -84,6 +84,10 @@ TEST(Service, WrongRequestsAreNamed) {
   EXPECT_EQ(unknown.json()["error"]["code"], "model_not_found");
   const Answer other = t.post("/v1/completions", {{"model", "en-de"}, {"prompt", "a"}});
   EXPECT_EQ(other.status, 400);
+  EXPECT_EQ(error_of(other), "model: \"en-de\" is no language model");
+  const Answer none = t.post("/v1/embeddings", {{"input", "a"}, {"user", "b"}});
+  EXPECT_EQ(none.status, 404);
+  EXPECT_EQ(error_of(none), "no model of embeddings is served here");
   for (const auto& [field, value] :
        std::vector<std::pair<std::string, Json>>{{"temperature", -1},
                                                  {"temperature", "hot"},
@@ -194,6 +198,36 @@ TEST(Service, TranslationsAreThoseOfTheTranslator) {
   EXPECT_EQ(form.json()["translatedText"], translator.translate("dog").text());
   EXPECT_EQ(t.post("/translate", {{"q", "x"}, {"source", "fr"}, {"target", "de"}}).status, 400);
   EXPECT_EQ(t.get("/languages").json()[0]["targets"], Json::array({"de"}));
+}
+
+// Counted before more is made of them than their text.
+TEST(Service, HtmlOfTooManyPartsIsRefused) {
+  ServeConfig config;
+  config.limits.texts = 100;
+  TestService t(config);
+  const auto translate = [&](int parts, const std::string& text) {
+    std::string html;
+    for (int i = 0; i < parts; ++i) html += "<b>" + text;
+    // Of a language that no model has, so that nothing is translated.
+    return t.post("/translate", {{"q", {html, html}}, {"source", "xx"}, {"target", "de"}, {"format", "html"}});
+  };
+  const Answer refused = translate(51, "a");
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_EQ(error_of(refused), "q: has more than 100 sentences");
+  EXPECT_EQ(translate(50, "a").status, 400);
+  EXPECT_EQ(translate(1000, " &nbsp;").status, 400) << "white space is no sentence";
+}
+
+// The other sentences and texts of the request need not be computed.
+TEST(Service, AnErrorEndsTheRestOfItsRequest) {
+  const auto exchange = std::make_shared<Exchange>(HttpRequest{.method = "POST", .path = "/v1/translate"});
+  Call call(exchange, {});
+  const auto unwanted = call.unwanted();
+  EXPECT_FALSE(*unwanted);
+  call.fail(std::make_exception_ptr(HttpError(413, "a sentence is too long")));
+  EXPECT_TRUE(*unwanted);
+  EXPECT_FALSE(*exchange->gone()) << "the client waits for the error";
+  EXPECT_EQ(wait_for_answer(*exchange).status, 413);
 }
 
 TEST(Service, PrecisionIsThatOfTheConfiguration) {

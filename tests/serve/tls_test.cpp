@@ -152,6 +152,10 @@ TEST_F(Tls, FilesThatDoNotFitAreNamed) {
   EXPECT_THAT(refusal("one.pem", "two.key"), HasSubstr("tls_key"));
   EXPECT_THAT(refusal("one.key", "one.key"), HasSubstr("tls_certificate"));
   EXPECT_THAT(refusal("one.pem", "one.pem"), HasSubstr("tls_key"));
+  const CommandResult locked = run_command(
+      {"openssl", "pkey", "-in", file("one.key"), "-aes256", "-passout", "pass:secret", "-out", file("locked.key")});
+  ASSERT_EQ(locked.status, 0) << locked.errors;
+  EXPECT_THAT(refusal("one.pem", "locked.key"), HasSubstr("locked.key: is encrypted, needs a key without a password"));
 }
 
 }  // namespace

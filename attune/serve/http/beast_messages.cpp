@@ -9,22 +9,17 @@
 #include <string_view>
 #include <utility>
 
+#include "attune/base/ascii.h"
+
 namespace attune::serve {
 namespace {
 
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-std::string lower_case(beast::string_view text) {
-  std::string lower(text.data(), text.size());
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 // Takes scheme and host from a target that begins with them. Returns the host, "" where the target is a path.
 std::string take_host(std::string& target) {
-  const std::string begin = lower_case(target.substr(0, 8));
+  const std::string begin = ascii_lowercase(std::string_view(target).substr(0, 8));
   const size_t host = begin.starts_with("http://") ? 7 : begin.starts_with("https://") ? 8 : 0;
   if (host == 0) return "";
   const size_t end = std::min(target.find_first_of("/?", host), target.size());
@@ -45,7 +40,7 @@ HttpRequest head_of(const BeastRequest& message, std::string client) {
   }
   for (const auto& field : message)
     if (host.empty() || field.name() != http::field::host)
-      request.headers.emplace_back(lower_case(field.name_string()), std::string(field.value()));
+      request.headers.emplace_back(ascii_lowercase(std::string(field.name_string())), std::string(field.value()));
   if (!host.empty()) request.headers.emplace_back("host", std::move(host));
   request.client = std::move(client);
   return request;

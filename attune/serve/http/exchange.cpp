@@ -4,8 +4,8 @@
 
 namespace attune::serve {
 
-Exchange::Exchange(HttpRequest request, std::function<void()> wake)
-    : request_(std::move(request)), wake_(std::move(wake)) {}
+Exchange::Exchange(HttpRequest request, std::function<void()> wake, size_t most_unsent)
+    : request_(std::move(request)), most_unsent_(most_unsent), wake_(std::move(wake)) {}
 
 void Exchange::respond(HttpResponse response) {
   std::unique_lock lock(mutex_);
@@ -26,7 +26,11 @@ void Exchange::begin(HttpResponse head) {
 void Exchange::write(std::string_view piece) {
   std::unique_lock lock(mutex_);
   if (!streamed_ || ended_ || *gone_) return;
-  pending_ += piece;
+  if (!pending_.empty() && pending_.size() + piece.size() > most_unsent_) {
+    drop();  // the connection sees that it is over
+  } else {
+    pending_ += piece;
+  }
   notify(std::move(lock));
 }
 
@@ -53,9 +57,13 @@ Exchange::Outgoing Exchange::take() {
 
 void Exchange::abandon() {
   const std::lock_guard lock(mutex_);
-  *gone_ = true;
   wake_ = {};
-  pending_.clear();
+  drop();
+}
+
+void Exchange::drop() {
+  *gone_ = *unwanted_ = true;
+  std::string().swap(pending_);  // its memory too
 }
 
 }  // namespace attune::serve

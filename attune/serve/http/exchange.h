@@ -2,6 +2,8 @@
 // A request and the answer to it, which may be written by another thread than the one that reads it.
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,8 +19,9 @@ namespace attune::serve {
 /// and says when the client has gone. What is written after that is dropped.
 class Exchange {
  public:
-  /// `wake` is called, from the answering thread, when there is something to send; empty: never.
-  explicit Exchange(HttpRequest request, std::function<void()> wake = {});
+  /// `wake` is called, from the answering thread, when there is something to send; empty: never. A client that leaves
+  /// more than `most_unsent` bytes of a stream unread counts as gone: nothing else bounds what waits for it.
+  explicit Exchange(HttpRequest request, std::function<void()> wake = {}, size_t most_unsent = SIZE_MAX);
 
   const HttpRequest& request() const { return request_; }
   HttpRequest& request() { return request_; }
@@ -32,6 +35,10 @@ class Exchange {
 
   /// True once the client has gone.
   std::shared_ptr<const std::atomic<bool>> gone() const { return gone_; }
+  /// True once nobody waits for more of the answer: the client has gone, or the answer is an error.
+  std::shared_ptr<const std::atomic<bool>> unwanted() const { return unwanted_; }
+  /// The answer is an error: work on it may end.
+  void give_up() { *unwanted_ = true; }
 
   /// For the connection.
   struct Outgoing {
@@ -49,9 +56,12 @@ class Exchange {
 
  private:
   void notify(std::unique_lock<std::mutex> lock);
+  void drop();
 
   HttpRequest request_;
+  const size_t most_unsent_;
   const std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex mutex_;  // of what follows
   std::function<void()> wake_;
   bool begun_ = false, ended_ = false, end_taken_ = false, streamed_ = false, notified_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/base/ascii.h"
 #include "attune/serve/http/http_error.h"
 
 namespace attune::serve {
@@ -14,13 +15,9 @@ int hex_digit(char c) {
   return -1;
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 bool starts_with_ignoring_case(std::string_view text, std::string_view lower_case) {
-  return text.size() >= lower_case.size() &&
-         std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char a, char b) { return a == lower(b); });
+  return text.size() >= lower_case.size() && std::equal(lower_case.begin(), lower_case.end(), text.begin(),
+                                                        [](char a, char b) { return a == ascii_lower(b); });
 }
 
 void add(FormFields& fields, std::string name, std::string value) {

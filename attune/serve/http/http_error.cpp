@@ -33,6 +33,10 @@ HttpError refusal_of(const Error& error, int status, const std::string& field) {
 
 }  // namespace
 
+HttpError deadline_error() {
+  return {504, "the time for this request is over", "", "timeout"};
+}
+
 HttpError as_http_error(const std::exception_ptr& error, const std::string& field) {
   try {
     std::rethrow_exception(error);

@@ -28,6 +28,9 @@ class HttpError : public Error {
 /// 429 and 503 say after how many seconds to try again.
 inline constexpr int kRetrySeconds = 1;
 
+/// What a request gets whose deadline is over (504).
+HttpError deadline_error();
+
 /// Makes an answer of any error. An HttpError stays as it is. What is wrong with a text or an option is a 400, or a 413
 /// if it is too large; its field is the one that the message begins with, as in "top_p = 0: ..." or "prompt: ...". Too
 /// little memory is a 503. Everything else is a 500 whose message says nothing about the program. `field` is to blame

@@ -16,7 +16,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/buffer_traits.hpp>
@@ -35,6 +34,7 @@
 #include "attune/serve/http/beast_messages.h"
 #include "attune/serve/http/host_addresses.h"
 #include "attune/serve/http/http_error.h"
+#include "attune/serve/http/tls_context.h"
 
 namespace attune::serve {
 namespace {
@@ -48,6 +48,7 @@ using asio::use_awaitable;
 using asio::ip::tcp;
 using boost::system::error_code;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+using RequestParser = http::request_parser<http::string_body>;
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
@@ -91,6 +92,23 @@ struct Count {
   ~Count() { --count; }
 };
 
+// Bytes that count in a sum while it lives.
+class Share {
+ public:
+  explicit Share(int64_t& sum) : sum_(sum) {}
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+  ~Share() { set(0); }
+  void set(size_t bytes) {
+    sum_ += static_cast<int64_t>(bytes) - bytes_;
+    bytes_ = static_cast<int64_t>(bytes);
+  }
+
+ private:
+  int64_t& sum_;
+  int64_t bytes_ = 0;
+};
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -101,6 +119,7 @@ struct HttpServer::Impl {
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> answers{0};              // at work
   bool draining = false, stopped = false;       // of the server's thread, as is what follows
+  int64_t bodies = 0;                           // bytes of the requests that are not answered
   std::unordered_set<beast::tcp_stream*> idle;  // connections without a request
   asio::io_context io{1};                       // destroyed before what its connections use
   std::list<tcp::acceptor> acceptors;           // one for each address
@@ -111,11 +130,16 @@ struct HttpServer::Impl {
 
   void listen();
   bool listen_at(const std::string& address);
-  void use_certificate();
   awaitable<void> accept(tcp::acceptor& acceptor);
   awaitable<void> connection(tcp::socket socket);
   template <class Stream>
   awaitable<void> requests(Stream& stream, const std::string& client);
+  template <class Stream>
+  awaitable<error_code> read_head(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, bool first);
+  template <class Stream>
+  awaitable<error_code> read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, Share& share);
+  int64_t most_of_bodies() const { return std::max(options.bodies_bytes, options.body_bytes); }
+  std::optional<HttpError> refusal_of(const error_code& error) const;
   template <class Stream>
   awaitable<bool> answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker, unsigned version,
                          bool keep_alive);
@@ -128,20 +152,6 @@ struct HttpServer::Impl {
   awaitable<void> refuse(Stream& stream, HttpRequest request, HttpError error);
   static void watch(tcp::socket& socket, const std::shared_ptr<Waker>& waker);
 };
-
-void HttpServer::Impl::use_certificate() {
-  if (options.tls_certificate.empty() != options.tls_key.empty())
-    fail<ConfigError>("tls_certificate and tls_key: one of them is missing");
-  if (options.tls_certificate.empty()) return;
-  tls.emplace(asio::ssl::context::tls_server);
-  tls->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
-                   asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
-  error_code error;
-  tls->use_certificate_chain_file(options.tls_certificate, error);
-  if (error) fail<ConfigError>("tls_certificate = {}: {}", options.tls_certificate, error.message());
-  tls->use_private_key_file(options.tls_key, asio::ssl::context::pem, error);
-  if (error) fail<ConfigError>("tls_key = {}: {}", options.tls_key, error.message());
-}
 
 // At every address of the host, on one port.
 void HttpServer::Impl::listen() {
@@ -229,22 +239,14 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
   beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
   const auto waker = std::make_shared<Waker>(io.get_executor());
   beast::flat_buffer buffer(most_buffered(options));
-  double patience = options.header_seconds;
-  while (!stopped) {
-    http::request_parser<http::string_body> parser;
+  for (bool first = true; !stopped; first = false) {
+    RequestParser parser;
     parser.header_limit(static_cast<uint32_t>(options.header_bytes));
     parser.body_limit(static_cast<uint64_t>(options.body_bytes));
-    error_code error;
-    lowest.expires_after(milliseconds(patience));
-    idle.insert(&lowest);
-    co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
-    idle.erase(&lowest);
+    error_code error = co_await read_head(stream, buffer, parser, first);
     HttpRequest request = head_of(parser.get(), client);  // now: fields behind the body do not count
     const bool keep_alive = parser.get().keep_alive();
     const unsigned version = parser.get().version();
-    const auto refuse_with = [&](int status, const std::string& message) {
-      return refuse(stream, std::move(request), {status, message});
-    };
     std::optional<HttpError> fault;
     if (!error) fault = fault_of(parser.get());
     if (fault) co_return co_await refuse(stream, std::move(request), *fault);
@@ -252,32 +254,75 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
       http::response<http::empty_body> go_on(http::status::continue_, version);
       co_await http::async_write(stream, go_on, redirect_error(use_awaitable, error));
     }
-    if (!error) {
-      lowest.expires_after(milliseconds(options.body_seconds));
-      co_await http::async_read(stream, buffer, parser, redirect_error(use_awaitable, error));
-    }
-    if (error == http::error::header_limit) co_return co_await refuse_with(431, "the headers are too long");
-    if (error == http::error::buffer_overflow)
-      co_return co_await refuse_with(431, "the line before a chunk, or what follows the last one, is too long");
-    if (error == http::error::body_limit)
-      co_return co_await refuse_with(413, fmt::format("the body has more than {} bytes", options.body_bytes));
-    if (error && error != http::error::end_of_stream &&
-        error.category() == make_error_code(http::error::bad_method).category())
-      co_return co_await refuse_with(400, "this is not HTTP: " + error.message());
+    Share share(bodies);
+    if (!error) error = co_await read_body(stream, buffer, parser, share);
+    fault = refusal_of(error);
+    if (fault) co_return co_await refuse(stream, std::move(request), *fault);
     if (error) co_return;
     request.body = std::move(parser.get().body());
     waker->readable = false;
     const auto wake = [waker, executor = io.get_executor()] {
       asio::post(executor, [waker] { waker->timer.cancel(); });
     };
-    const auto exchange = std::make_shared<Exchange>(std::move(request), wake);
+    const auto exchange =
+        std::make_shared<Exchange>(std::move(request), wake, static_cast<size_t>(options.unsent_bytes));
     handler(exchange);
     const bool goes_on = co_await answer(stream, *exchange, waker, version, keep_alive);
     exchange->abandon();
     lowest.socket().cancel(error);  // the watch
     if (!goes_on) co_return;
-    patience = options.idle_seconds;
   }
+}
+
+// `first`: the request is the first one of its connection.
+template <class Stream>
+awaitable<error_code> HttpServer::Impl::read_head(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser,
+                                                  bool first) {
+  constexpr size_t kRead = 4096;
+  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
+  error_code error;
+  idle.insert(&lowest);
+  if (!first && buffer.size() == 0) {
+    lowest.expires_after(milliseconds(options.idle_seconds));
+    const size_t read = co_await stream.async_read_some(buffer.prepare(kRead), redirect_error(use_awaitable, error));
+    buffer.commit(read);
+  }
+  if (!error) {
+    lowest.expires_after(milliseconds(options.header_seconds));
+    co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
+  }
+  idle.erase(&lowest);
+  co_return error;
+}
+
+// Clients without a key send bodies too: of a translation the key is in the body. So all bodies have one limit.
+template <class Stream>
+awaitable<error_code> HttpServer::Impl::read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser,
+                                                  Share& share) {
+  error_code error;
+  beast::get_lowest_layer(stream).expires_after(milliseconds(options.body_seconds));
+  parser.eager(true);
+  while (!error && !parser.is_done()) {
+    co_await http::async_read_some(stream, buffer, parser, redirect_error(use_awaitable, error));
+    share.set(parser.get().body().size());
+    if (!error && bodies > most_of_bodies()) error = make_error_code(boost::system::errc::not_enough_memory);
+  }
+  co_return error;
+}
+
+// What the client is told of an error of reading; none: nothing.
+std::optional<HttpError> HttpServer::Impl::refusal_of(const error_code& error) const {
+  if (error == http::error::header_limit) return HttpError(431, "the headers are too long");
+  if (error == http::error::buffer_overflow)
+    return HttpError(431, "the line before a chunk, or what follows the last one, is too long");
+  if (error == http::error::body_limit)
+    return HttpError(413, fmt::format("the body has more than {} bytes", options.body_bytes));
+  if (error == boost::system::errc::not_enough_memory)
+    return HttpError(503, fmt::format("the bodies of all requests have more than {} bytes", most_of_bodies()));
+  if (error && error != http::error::end_of_stream &&
+      error.category() == make_error_code(http::error::bad_method).category())
+    return HttpError(400, "this is not HTTP: " + error.message());
+  return {};
 }
 
 // Says once for each request that the client has sent something. answer() then looks every 50 ms whether it has gone: a
@@ -307,6 +352,7 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
   watch(lowest.socket(), waker);
   for (;;) {
     Exchange::Outgoing out = exchange.take();
+    if (*exchange.gone()) co_return false;  // it has left too much unread
     error_code error;
     if (out.empty()) {
       if (waker->readable && peer_is_gone(lowest.socket())) co_return false;
@@ -399,7 +445,7 @@ HttpResponse HttpServer::plain_refusal(const HttpRequest&, const HttpError& why)
 
 HttpServer::HttpServer(const HttpOptions& options, Handler handler, Refuser refuser)
     : impl_(std::make_unique<Impl>(options, std::move(handler), std::move(refuser))) {
-  impl_->use_certificate();
+  impl_->tls = tls_context_of(options);
   impl_->listen();
   for (tcp::acceptor& acceptor : impl_->acceptors) asio::co_spawn(impl_->io, impl_->accept(acceptor), asio::detached);
   impl_->thread = std::thread([impl = impl_.get()] { impl->io.run(); });

@@ -18,10 +18,12 @@ struct HttpOptions {
   int64_t connections = 4096;                      // at once; more are refused with 503, with TLS closed unanswered
   int64_t header_bytes = 16 << 10;
   int64_t body_bytes = 4 << 20;
-  double header_seconds = 10;  // for a TLS handshake, and from there to the end of the first request's headers
-  double body_seconds = 30;    // for the body
-  double idle_seconds = 75;    // from an answer to the end of the next request's headers
-  double write_seconds = 30;   // until the client takes the next part of an answer, of some 100 KiB
+  int64_t bodies_bytes = 256 << 20;  // of all unanswered requests together; one body always fits, more get 503
+  int64_t unsent_bytes = 16 << 20;   // of a stream, waiting for its client; with more the client counts as gone
+  double header_seconds = 10;        // for a TLS handshake, and for the headers of a request from its first byte
+  double body_seconds = 30;          // for the body
+  double idle_seconds = 75;          // from an answer to the first byte of the next request
+  double write_seconds = 30;         // until the client takes the next part of an answer, of some 100 KiB
 };
 
 /// HTTP/1.1 on one thread. Connections are kept, an answer that is streamed is sent in chunks. A client that goes away
@@ -31,8 +33,8 @@ class HttpServer {
   /// Called on the server's thread with each request, and must not wait: the answer is written later.
   using Handler = std::function<void(const std::shared_ptr<Exchange>&)>;
 
-  /// Forms the answer to a request that the server refuses (too long, not HTTP, a connection too many); the connection
-  /// ends after it. `request` has what was read of it. Called on the server's thread, and must not wait.
+  /// Forms the answer to a request that the server refuses (too long, not HTTP, a connection or a body too many); the
+  /// connection ends after it. `request` has what was read of it. Called on the server's thread, and must not wait.
   using Refuser = std::function<HttpResponse(const HttpRequest& request, const HttpError& why)>;
   static HttpResponse plain_refusal(const HttpRequest& request, const HttpError& why);
 

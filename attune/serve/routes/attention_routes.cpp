@@ -1,7 +1,5 @@
 // Where a model looks while it translates.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -12,7 +10,6 @@
 #include "attune/inference/translation_requests.h"
 #include "attune/models/transformer.h"
 #include "attune/ops/linear/precision.h"
-#include "attune/serve/http/http_error.h"
 #include "attune/serve/language_pair.h"
 #include "attune/serve/routes/routes.h"
 #include "attune/tensor/host_view.h"
@@ -38,11 +35,6 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::vector<std::s
   return ids;
 }
 
-void check_tokens(const Service& service, const char* field, size_t tokens) {
-  if (const int64_t most = service.config().limits.attention_tokens; tokens > static_cast<size_t>(most))
-    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, most), field);
-}
-
 AttentionRequest read_attention(Service& service, const LanguagePair& pair, RequestFields& fields) {
   if (!pair.model->adapter().empty())
     refuse_field("model", "\"" + pair.model->name() + "\" is an adapter of \"" + pair.model->base() +
@@ -63,8 +55,9 @@ AttentionRequest read_attention(Service& service, const LanguagePair& pair, Requ
   if (request.source.empty()) refuse_field("text", "has no tokens");
   request.target = tokens ? requests.decoder_input(ids_of(translator.target_tokenizer(), given))
                           : requests.decoder_input(given.front(), "translation");
-  check_tokens(service, "text", request.source.size());
-  check_tokens(service, "translation", request.target.size());
+  const int64_t most = service.config().limits.attention_tokens;
+  check_tokens("text", std::ssize(request.source), most);
+  check_tokens("translation", std::ssize(request.target), most);
   request.predicted.assign(request.target.begin() + 1, request.target.end());
   request.predicted.push_back(requests.end_token());
   return request;

@@ -78,11 +78,11 @@ int64_t tokens_in(const Prompts& prompts) {
 }
 
 void check_prompts(const Prompts& prompts, int64_t samples, const RequestLimits& limits, const char* field) {
-  if (const int64_t tokens = tokens_in(prompts); tokens > limits.tokens)
-    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, limits.tokens),
-                    field);
-  if (static_cast<int64_t>(prompts.size()) * samples > std::max(limits.samples, limits.texts))
-    refuse_field("n", "gives too many texts");
+  check_tokens(field, tokens_in(prompts), limits.tokens);
+  const int64_t texts = std::ssize(prompts) * samples, most = std::max(limits.samples, limits.texts);
+  if (texts > most)
+    refuse_field("n", fmt::format("{} texts for each of {} prompts are {}, at most {} are accepted", samples,
+                                  prompts.size(), texts, most));
 }
 
 // Throws HttpError (400) for too many log probabilities. Those of a whole answer are in memory together; a stream sends
@@ -132,7 +132,8 @@ Prompts encode_prompts(const Service& service, const Json& list, const Generatio
     if (!one.is_array()) refuse_field("prompt", "needs a string, a list of strings, or token ids");
     std::vector<int32_t> ids;
     for (const Json& id : one) {
-      if (!id.is_number_integer() || id < 0 || id > INT32_MAX) refuse_field("prompt", "has what is no token id");
+      if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
+        refuse_field("prompt", fmt::format("needs token ids, whole numbers from 0 to {}", INT32_MAX));
       ids.push_back(id.get<int32_t>());
     }
     prompts.push_back(prompt_of("prompt", [&] { return requests.checked(std::move(ids), "prompt"); }));
@@ -178,7 +179,8 @@ std::string content_of(const Json& content) {
 
 Json read_messages(const Service& service, const Json& given) {
   if (!given.is_array() || given.empty()) refuse_field("messages", "needs a list of messages");
-  if (given.size() > static_cast<size_t>(service.config().limits.texts)) refuse_field("messages", "are too many");
+  if (const int64_t most = service.config().limits.texts; std::ssize(given) > most)
+    refuse_field("messages", fmt::format("has {} messages, at most {} are accepted", given.size(), most));
   Json messages = Json::array();
   for (const Json& message : given) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
@@ -191,6 +193,18 @@ Json read_messages(const Service& service, const Json& given) {
     service.check_text_bytes("messages", messages.back()["content"].get_ref<const std::string&>());
   }
   return messages;
+}
+
+// What the model's template makes of the messages. If it refuses them, the error begins with "FOLDER/FILE:LINE: ". The
+// folder is left out: it is nothing for clients.
+std::string chat_text(const ServedModel& model, const Json& messages) {
+  try {
+    return model.chat_template()->render_json(messages.dump());
+  } catch (const DataError& error) {
+    std::string_view what = error.what();
+    what.remove_prefix(what.substr(0, what.find(": ")).rfind('/') + 1);  // 0 where there is none
+    refuse_field("messages", std::string(what));
+  }
 }
 
 int64_t most_tokens(RequestFields& fields, const char* name, const RequestLimits& limits, int64_t otherwise) {
@@ -221,7 +235,8 @@ void answer_completions(Service& service, const std::shared_ptr<Call>& call) {
   const bool echo = fields.flag("echo").value_or(false);
   if (echo && request.form.likeliest >= 0) refuse_field("echo", "is not supported together with logprobs");
   const auto best_of = fields.integer("best_of", 1, limits.samples);
-  if (best_of && *best_of != request.samples) refuse_field("best_of", "is not supported but as the same number as n");
+  if (best_of && *best_of != request.samples)
+    refuse_field("best_of", fmt::format("needs the same number as n, {}", request.samples));
   fields.refuse("suffix", "");
   const Json list = list_of_prompts(fields.value("prompt"));
   fields.finish();
@@ -234,18 +249,6 @@ void answer_completions(Service& service, const std::shared_ptr<Call>& call) {
   if (echo) before = texts_of(*call->model->generator(), list, prompts);
   std::make_shared<GenerationAnswer>(service, call, requests, request.form)
       ->start(std::move(prompts), request.samples, before);
-}
-
-// What the model's template makes of the messages. If it refuses them, the error begins with "FOLDER/FILE:LINE: ". The
-// folder is left out: it is nothing for clients.
-std::string chat_text(const ServedModel& model, const Json& messages) {
-  try {
-    return model.chat_template()->render_json(messages.dump());
-  } catch (const DataError& error) {
-    std::string_view what = error.what();
-    what.remove_prefix(what.substr(0, what.find(": ")).rfind('/') + 1);  // 0 where there is none
-    refuse_field("messages", std::string(what));
-  }
 }
 
 void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call) {

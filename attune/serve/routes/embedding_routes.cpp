@@ -72,6 +72,7 @@ std::vector<std::string> texts_to_embed(const Service& service, RequestFields& f
   std::vector<std::string> texts;
   for (const Json& ids : list) {
     if (!ids.is_array()) refuse_field("input", "needs texts or token ids");
+    check_tokens("input", std::ssize(ids), service.config().limits.tokens);
     texts.push_back(text_of_ids(tokenizer, ids));
     service.check_text_bytes("input", texts.back());
   }
@@ -164,7 +165,7 @@ void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
     Json tokens = Json::array();
     const std::vector<int32_t> ids = tokenizer.encode_for_model(text, {.special_tokens = special}).ids;
     in_all += std::ssize(ids);
-    check_tokens(service, "inputs", in_all);
+    check_tokens("inputs", in_all, service.config().limits.tokens);
     for (const int32_t id : ids)
       tokens.push_back({{"id", id}, {"text", tokenizer.piece(id)}, {"special", tokenizer.is_special_token(id)}});
     answer.push_back(std::move(tokens));

@@ -49,18 +49,13 @@ int64_t count_tokens(std::span<const Encoding> texts) {
   return tokens;
 }
 
-void check_tokens(const Service& service, const char* field, int64_t tokens) {
-  if (const int64_t most = service.config().limits.tokens; tokens > most)
-    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, most), field);
-}
-
 // One worker calls all on_done, one after the other.
 void encode_texts(const Service& service, const std::shared_ptr<Call>& call, const char* field,
                   std::vector<Encoding> texts, const std::function<void(std::vector<std::vector<float>>&&)>& on_done) {
   for (size_t i = 0; i < texts.size(); ++i)  // of a tokenizer that puts nothing around a text
     if (texts[i].ids.empty()) throw HttpError(400, fmt::format("{}: text {} has no tokens", field, i + 1), field);
   const int64_t tokens = count_tokens(texts);
-  check_tokens(service, field, tokens);
+  check_tokens(field, tokens, service.config().limits.tokens);
   call->count_tokens(tokens, 0);
   if (texts.empty()) return on_done({});
   const auto progress =
@@ -77,8 +72,10 @@ void encode_texts(const Service& service, const std::shared_ptr<Call>& call, con
         call->fail(std::current_exception());
       }
     };
-    requests.push_back(
-        {.text = std::move(texts[i]), .cancel = call->gone(), .deadline = call->deadline, .on_done = std::move(done)});
+    requests.push_back({.text = std::move(texts[i]),
+                        .cancel = call->unwanted(),
+                        .deadline = call->deadline,
+                        .on_done = std::move(done)});
   }
   call->model->encoder().add(call->client.name, std::move(requests));
 }

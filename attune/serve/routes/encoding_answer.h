@@ -24,9 +24,6 @@ void check_not_cut(const char* field, std::span<const Encoding> texts);
 
 int64_t count_tokens(std::span<const Encoding> texts);
 
-/// Throws HttpError (413) naming the field when its texts have more tokens than limits.tokens.
-void check_tokens(const Service& service, const char* field, int64_t tokens);
-
 /// Hands the texts of a field to the worker of the call's model. `on_done` is called once, with the numbers of each
 /// text in their order, on the worker's thread; where a text fails, the call has the error as its answer instead.
 void encode_texts(const Service& service, const std::shared_ptr<Call>& call, const char* field,

@@ -48,7 +48,7 @@ void GenerationAnswer::start(std::vector<std::vector<int32_t>> prompts, int64_t 
     // Without a seed, equal prompts get different texts.
     DecodingRequest request =
         requests_.request(std::move(prompts[p]), form_.seeded ? 0 : static_cast<int64_t>(first), samples);
-    request.cancel = call_->gone();
+    request.cancel = call_->unwanted();
     request.deadline = call_->deadline;
     request.on_token = [self = shared_from_this(), first](const TokenEvent& event) {
       return self->take(first + static_cast<size_t>(event.sample), event);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "attune/base/ascii.h"
 #include "attune/base/cut_text.h"
 #include "attune/io/json_file.h"
 #include "attune/serve/http/form.h"
@@ -42,11 +43,9 @@ std::optional<T> parsed(const std::string& text) {
 }
 
 std::string media_type(std::string_view content_type) {
-  std::string type(content_type.substr(0, content_type.find(';')));
-  while (type.ends_with(' ')) type.pop_back();
-  for (char& c : type)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return type;
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  return ascii_lowercase(type);
 }
 
 // No field of a form has a name that begins so.
@@ -59,6 +58,11 @@ bool looks_like_json(std::string_view body) {
 
 void refuse_field(const std::string& field, const std::string& what) {
   throw HttpError(400, field + ": " + what, field);
+}
+
+void check_tokens(const std::string& field, int64_t tokens, int64_t most) {
+  if (tokens > most)
+    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, most), field);
 }
 
 RequestFields::RequestFields(const HttpRequest& request) {

@@ -46,4 +46,7 @@ class RequestFields {
 /// Throws HttpError (400) with the message "FIELD: WHAT".
 [[noreturn]] void refuse_field(const std::string& field, const std::string& what);
 
+/// Throws HttpError (413) naming the field where its texts have more tokens than `most`.
+void check_tokens(const std::string& field, int64_t tokens, int64_t most);
+
 }  // namespace attune::serve

@@ -10,6 +10,10 @@
 
 namespace attune::serve {
 
+void check_sentences(const std::string& field, int64_t sentences, int64_t most) {
+  if (sentences > most) throw HttpError(413, fmt::format("{}: has more than {} sentences", field, most), field);
+}
+
 std::string TranslatedText::text(size_t rank) const {
   std::string whole = space_before;
   for (const TranslatedSentence& s : sentences) {
@@ -52,15 +56,14 @@ void TranslationAnswer::add_text(const std::string& text, const TranslationConst
     s.translation.n_best = {ScoredText{}};
     std::vector<int32_t> source = requests_.encode(s.source, place);
     tokens_in_ += static_cast<int64_t>(source.size());
-    if (++sentences_ > limits.texts)
-      throw HttpError(413, fmt::format("{}: has more than {} sentences", field, limits.texts), field);
+    check_sentences(field, ++sentences_, limits.texts);
     if (tokens_in_ > limits.tokens)
       throw HttpError(413, fmt::format("{}: has more than {} tokens", field, limits.tokens), field);
     s.done = source.empty();
     if (s.done) continue;
     ++left_;
     DecodingRequest request = requests_.request(source, encoded(first ? constraints : TranslationConstraints{}, place));
-    request.cancel = call_->gone();
+    request.cancel = call_->unwanted();
     request.deadline = call_->deadline;
     Place to{texts_.size() - 1, translated.sentences.size() - 1, std::move(source)};
     request.on_done = [self = shared_from_this(), to = std::move(to)](DecodingResult&& result) {

@@ -1,6 +1,7 @@
 #pragma once
 // Texts that are translated sentence by sentence and put together again.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,9 @@ struct TranslatedText {
   /// The whole text, with the candidate of this rank of each sentence (or its last) and the white space of the source.
   std::string text(size_t rank = 0) const;
 };
+
+/// Throws HttpError (413) naming the field where its texts have more sentences than `most`.
+void check_sentences(const std::string& field, int64_t sentences, int64_t most);
 
 /// The search for all sentences of a request. It shares its call, and lives as long as there are requests.
 class TranslationAnswer : public std::enable_shared_from_this<TranslationAnswer> {

@@ -19,15 +19,13 @@
 namespace attune::serve {
 namespace {
 
-// Sets n_best, and a beam as large if the beam is smaller. Requests do not choose groups of beams: a beam that is made
-// larger here, or that the model's groups do not divide, has none.
+// Sets n_best, and a beam as large if the beam is smaller. That one has no groups: several may find the same output.
 void set_n_best(TranslateOptions& options, const Translator& translator, int64_t n_best) {
   GenerationConfig generation = options.generation.value_or(translator.generation());
   if (generation.beam_size < n_best) {
     generation.beam_size = n_best;
     generation.beam_groups = 1;
   }
-  if (generation.beam_size % generation.beam_groups != 0) generation.beam_groups = 1;
   options.generation = generation;
   options.n_best = n_best;
 }
@@ -35,6 +33,7 @@ void set_n_best(TranslateOptions& options, const Translator& translator, int64_t
 // What /translate was asked.
 struct LibreRequest {
   std::vector<std::string> texts;
+  std::vector<std::vector<HtmlPart>> parts = {};  // of each text: HTML between its tags, other texts whole
   bool list = false, html = false;
   std::string source = {}, target = {};
   int64_t alternatives = 0;
@@ -44,6 +43,18 @@ struct LibreRequest {
 void identify(const Service& service, Call& call, RequestFields& fields) {
   const std::string key = fields.text("api_key").value_or("");
   service.identify(call, key.empty() ? key_of_headers(call.request()) : std::string_view(key));
+}
+
+// Throws HttpError (413) for HTML of so many parts that its sentences are too many: each part has one or more.
+std::vector<std::vector<HtmlPart>> parts_of(const LibreRequest& request, int64_t most_sentences) {
+  std::vector<std::vector<HtmlPart>> parts;
+  int64_t sentences = 0;
+  for (const std::string& text : request.texts) {
+    parts.push_back(request.html ? split_html(text) : std::vector<HtmlPart>{{true, text}});
+    if (request.html) sentences += std::ranges::count_if(parts.back(), &HtmlPart::is_text);
+    check_sentences("q", sentences, most_sentences);
+  }
+  return parts;
 }
 
 LibreRequest read_libre_request(const Service& service, Call& call, RequestFields& fields) {
@@ -59,15 +70,8 @@ LibreRequest read_libre_request(const Service& service, Call& call, RequestField
   request.alternatives = fields.integer("alternatives", 0, service.config().limits.beam_size - 1).value_or(0);
   service.set_deadline(call, fields.number("timeout", 0.001, 1e9));
   fields.finish();
+  request.parts = parts_of(request, service.config().limits.texts);
   return request;
-}
-
-// The texts of a request as parts: HTML between its tags, other texts whole.
-std::vector<std::vector<HtmlPart>> parts_of(const LibreRequest& request) {
-  std::vector<std::vector<HtmlPart>> parts;
-  for (const std::string& text : request.texts)
-    parts.push_back(request.html ? split_html(text) : std::vector<HtmlPart>{{true, text}});
-  return parts;
 }
 
 // Puts the translations of the parts that are text, which are in order in `found`, into their places: of each the
@@ -92,14 +96,13 @@ Json one_or_list(std::vector<std::string>&& texts, bool list) {
   return list ? Json(std::move(texts)) : Json(std::move(texts.front()));
 }
 
-Json libre_answer(const LibreRequest& request, const std::vector<std::vector<HtmlPart>>& parts,
-                  const std::vector<TranslatedText>& found) {
-  Json answer = {{"translatedText", one_or_list(put_together(parts, request.html, found, 0), request.list)}};
+Json libre_answer(const LibreRequest& request, const std::vector<TranslatedText>& found) {
+  Json answer = {{"translatedText", one_or_list(put_together(request.parts, request.html, found, 0), request.list)}};
   if (request.alternatives == 0) return answer;
   // For a list: a list for each text.
   std::vector<std::vector<std::string>> others(request.texts.size());
   for (int64_t rank = 1; rank <= request.alternatives; ++rank) {
-    std::vector<std::string> texts = put_together(parts, request.html, found, static_cast<size_t>(rank));
+    std::vector<std::string> texts = put_together(request.parts, request.html, found, static_cast<size_t>(rank));
     for (size_t i = 0; i < texts.size(); ++i) others[i].push_back(std::move(texts[i]));
   }
   answer["alternatives"] = request.list ? Json(others) : Json(others.front());
@@ -120,8 +123,7 @@ std::set<std::string> source_codes(const std::vector<LanguagePair>& pairs) {
 }
 
 // The language of all texts together, without their markup, among those that are translated into the target.
-DetectedLanguage detected_source(const Service& service, const LibreRequest& request,
-                                 const std::vector<std::vector<HtmlPart>>& parts) {
+DetectedLanguage detected_source(const Service& service, const LibreRequest& request) {
   std::vector<std::string> sources;
   for (const LanguagePair& pair : language_pairs(service))
     if (pair.target.code == request.target) sources.push_back(pair.source.code);
@@ -129,7 +131,7 @@ DetectedLanguage detected_source(const Service& service, const LibreRequest& req
   std::ranges::sort(sources);  // where the text does not tell, the first by its code
   std::string all;
   for (const std::string& text : request.texts) check_utf8(text, "q");
-  for (const auto& of_text : parts)
+  for (const auto& of_text : request.parts)
     for (const HtmlPart& part : of_text)
       if (part.is_text) all += part.content + "\n";
   return detect_language(all, sources).front();
@@ -147,7 +149,7 @@ void read_search(const Service& service, RequestFields& fields, const Translator
                  TranslateOptions& options) {
   const RequestLimits& limits = service.config().limits;
   GenerationConfig generation = translator.generation();
-  generation.beam_size = fields.integer("beam_size", 1, limits.beam_size).value_or(generation.beam_size);
+  if (const auto beam = fields.integer("beam_size", 1, limits.beam_size)) generation.resize_beam(*beam);
   generation.length_penalty = fields.number("length_penalty", 0, 10).value_or(generation.length_penalty);
   if (const auto most = fields.integer("max_length", 1, limits.max_tokens)) generation.limit_length(*most);
   generation.no_repeat_ngram_size =
@@ -205,27 +207,27 @@ Json own_answer(const std::string& model, const std::vector<TranslatedText>& tex
 
 void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
-  LibreRequest request = read_libre_request(service, *call, fields);
-  const std::vector<std::vector<HtmlPart>> parts = parts_of(request);
+  const auto request = std::make_shared<const LibreRequest>(read_libre_request(service, *call, fields));
+  std::string source = request->source;
   Json detected;
-  if (request.source == "auto") {
-    const DetectedLanguage found = detected_source(service, request, parts);
-    request.source = found.code;
+  if (source == "auto") {
+    const DetectedLanguage found = detected_source(service, *request);
+    source = found.code;
     detected = {{"language", found.code}, {"confidence", found.confidence}};
   }
-  const LanguagePair pair = find_language_pair(service, request.source, request.target);
+  const LanguagePair pair = find_language_pair(service, source, request->target);
   service.enter(*call, pair.model);
   TranslateOptions options = pair.options();
-  set_n_best(options, *pair.model->translator(), request.alternatives + 1);
+  set_n_best(options, *pair.model->translator(), request->alternatives + 1);
   std::vector<std::string> texts;
-  for (const auto& of_text : parts)
+  for (const auto& of_text : request->parts)
     for (const HtmlPart& part : of_text)
       if (part.is_text) texts.push_back(part.content);
-  const auto on_done = [call, request, parts, detected](std::vector<TranslatedText>&& found) {
-    if (timed_out(found)) throw HttpError(504, "the time for this request is over", "", "timeout");
-    Json answer = libre_answer(request, parts, found);
+  const auto on_done = [call, request, detected](std::vector<TranslatedText>&& found) {
+    if (timed_out(found)) throw deadline_error();
+    Json answer = libre_answer(*request, found);
     if (!detected.is_null())
-      answer["detectedLanguage"] = request.list ? Json(std::vector<Json>(request.texts.size(), detected)) : detected;
+      answer["detectedLanguage"] = request->list ? Json(std::vector<Json>(request->texts.size(), detected)) : detected;
     call->respond(answer);
   };
   const TranslationRequests requests(*pair.model->translator(), options);

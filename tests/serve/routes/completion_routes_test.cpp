@@ -207,6 +207,20 @@ TEST_F(CompletionRoutes, AnAnswerThatFailsEndsNoOther) {
   EXPECT_EQ(service_->post("/v1/completions", body).status, 200);
 }
 
+TEST_F(CompletionRoutes, WhatIsWrongIsSaid) {
+  const auto refusal = [&](const Json& more) {
+    Json body = {{"model", "lm"}, {"prompt", "the "}};
+    body.update(more);
+    const Answer answer = service_->post("/v1/completions", body);
+    EXPECT_EQ(answer.status, 400);
+    return answer.json()["error"]["message"].get<std::string>();
+  };
+  EXPECT_EQ(refusal({{"prompt", std::vector<std::string>(300, "a")}, {"n", 4}}),
+            "n: 4 texts for each of 300 prompts are 1200, at most 1024 are accepted");
+  EXPECT_EQ(refusal({{"best_of", 2}, {"n", 3}}), "best_of: needs the same number as n, 3");
+  EXPECT_EQ(refusal({{"prompt", {1, -1}}, {"n", 1}}), "prompt: needs token ids, whole numbers from 0 to 2147483647");
+}
+
 class ChatRoutes : public ::testing::Test {
  protected:
   ChatRoutes() : service_({}, false) {
@@ -250,6 +264,14 @@ TEST_F(ChatRoutes, LogProbabilitiesAreBoundedToo) {
   const Answer refused = chat({{"n", 16}, {"max_tokens", 4096}, {"logprobs", true}, {"top_logprobs", 20}});
   EXPECT_EQ(refused.status, 400);
   EXPECT_EQ(refused.json()["error"]["param"], "logprobs");
+}
+
+TEST_F(ChatRoutes, MessagesAreLimited) {
+  Json many = Json::array();
+  for (int i = 0; i < 2000; ++i) many.push_back({{"role", "user"}, {"content", "a"}});
+  const Answer refused = chat({{"messages", many}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("messages: has 2000 messages, at most 1024 are accepted"));
 }
 
 TEST_F(ChatRoutes, ATemplateThatRefusesNamesMessagesAndNoFolder) {

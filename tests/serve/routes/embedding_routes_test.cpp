@@ -105,6 +105,12 @@ TEST_F(EmbeddingRoutes, TokensOfARequestAreLimited) {
   EXPECT_EQ(refused.status, 413);
   EXPECT_THAT(refused.body, HasSubstr("inputs: has "));
   EXPECT_THAT(refused.body, HasSubstr(" tokens, at most 20 are accepted"));
+  const auto embed = [&](int ids) {
+    const std::vector<int32_t> unknown(static_cast<size_t>(ids), -1);
+    return service_->post("/v1/embeddings", {{"input", unknown}, {"model", "embed"}});
+  };
+  EXPECT_EQ(embed(20).status, 400) << "of the id";
+  EXPECT_EQ(embed(21).status, 413) << "before the ids are read";
 }
 
 }  // namespace
