@@ -181,7 +181,7 @@ class Classifier:
         numbers, mean squared error, Pearson's and Spearman's correlation. Throws DataError where the numbers of texts
         and labels differ, and for a label that the model does not have."""
         items: Any = list(texts)
-        known = list(labels)
+        known: list[Any] = list(labels)
         if len(items) != len(known):
             raise _core.DataError(f"evaluate: {len(items)} texts but {len(known)} labels")
         if self._classifier.is_regression:
