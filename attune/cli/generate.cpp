@@ -63,7 +63,7 @@ std::string read_prompt(LineReader& reader) {
 }
 
 /// Each line that is not empty.
-Prompts read_lines(LineReader& reader) {
+Prompts read_conversations(LineReader& reader) {
   Prompts prompts;
   for (std::string line; reader.next(line);) {
     if (line.empty()) continue;
@@ -75,7 +75,7 @@ Prompts read_lines(LineReader& reader) {
 }
 
 Prompts read_prompts(LineReader&& reader, bool chat) {
-  if (chat) return read_lines(reader);
+  if (chat) return read_conversations(reader);
   return {.texts = {read_prompt(reader)}, .lines = {1}, .places = {reader.name()}};
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kText = "the text for validation";
 constexpr const char* kBestFile = "validation.json";
-constexpr const char* kStep = "step";
+constexpr const char* kStepKey = "step";
 
 // A digest of the content of a file; of what cannot be read twice, as a pipe, of its name.
 std::string digest_of(const std::string& file) {
@@ -126,7 +126,7 @@ std::string forget_lost_best(const std::filesystem::path& best, const RunConfig&
 }
 
 void write_best_step(const std::filesystem::path& best, const TrainingState& state) {
-  write_json_file(best / kBestFile, {{kStep, state.best_step}, {enum_name(state.best_metric), state.best_value}});
+  write_json_file(best / kBestFile, {{kStepKey, state.best_step}, {enum_name(state.best_metric), state.best_value}});
 }
 
 std::string other_best_step(const std::filesystem::path& best, const TrainingState& state) {
@@ -137,7 +137,7 @@ std::string other_best_step(const std::filesystem::path& best, const TrainingSta
   } catch (const FileError&) {
     return "";  // it only serves this message
   }
-  const auto step = written.find(kStep);
+  const auto step = written.find(kStepKey);
   if (step == written.end() || *step == state.best_step) return "";
   return fmt::format("{} holds the model of step {}, from before the run was resumed; that of step {} is lost",
                      best.string(), show(*step), state.best_step);
