@@ -9,9 +9,9 @@
 #include <map>
 #include <set>
 
-#include "attune/autograd/graph.h"
 #include "attune/inference/decoding/beam_search.h"
 #include "attune/inference/decoding/scheduler.h"
+#include "tests/inference/decoding/every_output.h"
 #include "tests/inference/decoding/random_language_model.h"
 #include "tests/inference/decoding/search_reference.h"
 #include "tests/inference/random_model.h"
@@ -21,30 +21,6 @@ namespace attune {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int64_t kVocab = 7, kLength = 5;  // of the outputs of a tiny model
-const Tokens kSource = {5, 6, 4, kEos};
-
-// Every output of at most kLength tokens, eos included, that ends with eos, likeliest first.
-std::vector<Hypothesis> every_output(const Transformer& model, const GenerationConfig& generation) {
-  std::vector<Hypothesis> all, prefixes = {{}};
-  for (int64_t length = 1; length <= kLength; ++length) {
-    std::vector<Hypothesis> longer;
-    for (const Hypothesis& h : prefixes) {
-      const auto next = next_log_probabilities(model, kSource, h.tokens, generation);
-      for (const int32_t token : {1, 3, 4, 5, 6}) {
-        Hypothesis e = h;
-        e.log_probability += next[static_cast<size_t>(token)];
-        e.score = e.log_probability / generation.length_divisor(length);
-        e.finished = token == kEos;
-        if (!e.finished) e.tokens.push_back(token);
-        (e.finished ? all : longer).push_back(e);
-      }
-    }
-    prefixes = longer;
-  }
-  return all;
-}
 
 using Predicate = std::function<bool(const Tokens&)>;
 
@@ -366,74 +342,6 @@ TEST_F(SearchOptions, AForcedTokenTakesNoRoomOfThePrefix) {
   const auto found = beam_search(*model, pack_sentences({kSource}), options, std::span(&constraints, 1)).at(0).at(0);
   EXPECT_EQ(found.tokens, (Tokens{5, 4, 6, 4, 6}));
   EXPECT_TRUE(found.finished);
-}
-
-// The attention of one pass without cache: what every token of the source got, eos of the output included.
-std::vector<double> coverage_of(const Transformer& model, const Tokens& source, const Tokens& output) {
-  const NoGrad no_grad;
-  Tokens input = {kBos};
-  input.insert(input.end(), output.begin(), output.end());
-  const PackedTokens src = pack_sentences({source});
-  const DecoderOutput decoded = model.decode_with_weights(model.encode(src), src.sequences, pack_sentences({input}));
-  const Tensor& last = decoded.cross_weights.back();  // [1, heads, queries, keys]
-  std::vector<double> coverage(source.size());
-  for (int64_t i = 0; i < last.numel(); ++i)
-    coverage[static_cast<size_t>(i % last.size(3))] += last.data<float>()[i] / static_cast<double>(last.size(1));
-  return coverage;
-}
-
-TEST(SearchOptionsOfTheModel, CoveragePenaltyIsWuEtAl) {
-  for (const AttentionKind& kind : {AttentionKind(MultiHead{}), AttentionKind(MultiHeadLatent{.latent_dim = 12})}) {
-    const auto model = random_model(small_config(kind, NormPlacement::pre, kVocab), 5);
-    BeamSearchOptions options = options_with({.beam_size = 1024, .max_length = kLength, .coverage_penalty = 3}, 40);
-    std::vector<Hypothesis> all = every_output(*model, options.generation);
-    const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
-    std::sort(all.begin(), all.end(), better);
-    const std::vector<Hypothesis> without = all;
-    for (Hypothesis& h : all)
-      for (const double c : coverage_of(*model, kSource, h.tokens)) h.score += 3 * std::log(std::min(c, 1.0));
-    std::sort(all.begin(), all.end(), better);
-    const auto same = [](const Hypothesis& a, const Hypothesis& b) { return a.tokens == b.tokens; };
-    EXPECT_FALSE(std::equal(all.begin(), all.begin() + 40, without.begin(), same)) << "the penalty has to matter";
-    const auto found = beam_search(*model, pack_sentences({kSource}), options).at(0);
-    for (size_t i = 0; i < 40; ++i) {
-      EXPECT_EQ(found[i].tokens, all[i].tokens) << i;
-      EXPECT_NEAR(found[i].score, all[i].score, 1e-4) << i;
-    }
-  }
-}
-
-TEST(SearchOptionsOfTheModel, TokenScoresAndAlignmentsAreThoseOfOnePass) {
-  const auto model = random_model(small_config(MultiHeadLatent{}, NormPlacement::post));
-  token_bias(*model, kEos) += 1;
-  BeamSearchOptions options = options_with({.beam_size = 4, .max_length = 9}, 4);
-  options.alignments = true;
-  const auto source = random_sentences(5, 7, 40);
-  const auto found = beam_search(*model, pack_sentences(source), options);
-  for (size_t s = 0; s < source.size(); ++s) {
-    for (const Hypothesis& h : found[s]) {
-      ASSERT_EQ(h.token_log_probabilities.size(), h.tokens.size() + (h.finished ? 1 : 0));
-      ASSERT_EQ(h.alignment.size(), h.tokens.size());
-      double sum = 0;
-      for (size_t t = 0; t < h.token_log_probabilities.size(); ++t) {
-        const auto next =
-            next_log_probabilities(*model, source[s], {h.tokens.begin(), h.tokens.begin() + static_cast<int>(t)});
-        EXPECT_NEAR(h.token_log_probabilities[t], next[static_cast<size_t>(t < h.tokens.size() ? h.tokens[t] : kEos)],
-                    1e-4);
-        sum += h.token_log_probabilities[t];
-        if (t == h.tokens.size()) continue;
-        auto before = coverage_of(*model, source[s], {h.tokens.begin(), h.tokens.begin() + static_cast<int>(t)});
-        if (t > 0) {
-          const auto earlier =
-              coverage_of(*model, source[s], {h.tokens.begin(), h.tokens.begin() + static_cast<int>(t) - 1});
-          for (size_t i = 0; i < before.size(); ++i) before[i] -= earlier[i];
-        }
-        const double most = *std::max_element(before.begin(), before.end());
-        EXPECT_NEAR(before[static_cast<size_t>(h.alignment[t])], most, 1e-4);
-      }
-      EXPECT_NEAR(sum, h.log_probability, 1e-9);
-    }
-  }
 }
 
 TEST(SearchOptionsOfTheModel, OptionsDoNotLetABatchChangeAnAnswer) {

@@ -6,11 +6,9 @@
 #include <limits>
 
 #include "attune/ops/attention/attention.h"
-#include "attune/ops/linear/per_head_matmul.h"
-#include "tests/support/devices.h"
+#include "tests/ops/attention/cached_attention_data.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
-#include "tests/support/slot_table_data.h"
 #include "tests/support/targets.h"
 
 namespace attune {
@@ -64,35 +62,6 @@ TEST(CachedAttention, RefusesSlotsThatAreNotThere) {
   EXPECT_THROW(rows.append(Tensor::zeros({2, 5})), ShapeError);
 }
 
-constexpr int64_t kHeads = 4, kKeyWidth = 20, kValueWidth = 12, kClip = 6, kReach = 9;
-
-// Keys and values in pages, as they are and one key head after another.
-struct Cache {
-  Tensor k, v;  // [n, kv_heads, d]
-  PagedRows keys, values;
-
-  Cache(int64_t n, int64_t kv_heads, DType dtype, const Device& device = {}, int64_t d_k = kKeyWidth,
-        int64_t d_v = kValueWidth)
-      : k(normal({n, kv_heads, d_k}, {.dtype = dtype, .seed = 2})),
-        v(normal({n, kv_heads, d_v}, {.dtype = dtype, .seed = 3})),
-        keys(kv_heads * d_k, dtype),
-        values(kv_heads * d_v, dtype) {
-    keys.append(k.reshape({n, -1}).to(device));
-    values.append(v.reshape({n, -1}).to(device));
-  }
-};
-
-// Row r sees the first lengths[r] slots.
-SlotTableData prefixes(const std::vector<int32_t>& lengths) {
-  SlotTableData table;
-  for (const int32_t length : lengths) {
-    table.begin.push_back(static_cast<int32_t>(table.slots.size()));
-    for (int32_t s = 0; s < length; ++s) table.slots.push_back(s);
-    table.end.push_back(static_cast<int32_t>(table.slots.size()));
-  }
-  return table;
-}
-
 // The last query of a sequence over all its positions, each asked for; float64.
 Tensor plain_row(const Tensor& query, const Tensor& keys, const Tensor& values, const CachedAttentionOptions& options) {
   const Tensor q = query.to(DType::f64), k = keys.to(DType::f64), v = values.to(DType::f64);
@@ -128,35 +97,6 @@ Tensor plain_row(const Tensor& query, const Tensor& keys, const Tensor& values, 
     }
   }
   return out;
-}
-
-const AttentionPattern kPatterns[] = {FullAttention{},       SlidingWindow{1},      SlidingWindow{5},
-                                      SlidingWindow{1000},   StridedAttention{1},   StridedAttention{3},
-                                      StridedAttention{400}, FixedAttention{1, 1},  FixedAttention{7, 2},
-                                      FixedAttention{4, 4},  FixedAttention{900, 3}};
-
-// Every option alone, and all of them at once.
-std::vector<CachedAttentionOptions> every_option(int64_t kv_heads, DType dtype) {
-  const Tensor a = normal({2 * kClip + 1, kKeyWidth}, {.dtype = dtype, .seed = 4}),
-               b = normal({2 * kClip + 1, kValueWidth}, {.dtype = dtype, .seed = 5}),
-               bias = normal({2 * kReach + 1, kHeads}, {.dtype = dtype, .seed = 6});
-  const CachedAttentionOptions plain{.kv_heads = kv_heads, .scale = 0.3};
-  std::vector<CachedAttentionOptions> all;
-  for (const AttentionPattern& pattern : kPatterns) {
-    CachedAttentionOptions options = plain;
-    options.pattern = pattern;
-    all.push_back(options);
-    options.alibi = true;
-    options.relative_keys = a;
-    options.relative_values = b;
-    options.distance_bias = bias;
-    all.push_back(options);
-  }
-  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .alibi = true});
-  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .relative_keys = a});
-  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .relative_values = b});
-  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .distance_bias = bias});
-  return all;
 }
 
 TEST(CachedAttention, EveryOptionEqualsTheFormulaOnEveryTarget) {
@@ -280,120 +220,6 @@ TEST(CachedAttention, TakesManyHeads) {
   }
 }
 
-void expect_same_on(const Device& device, DType dtype, int64_t kv_heads) {
-  const SlotTableData table = prefixes({1, 2, 7, 8, 0, 300, 300, 140});
-  const auto rows = static_cast<int64_t>(table.begin.size());
-  const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
-  const Cache cache(300, kv_heads, dtype), there(300, kv_heads, dtype, device);
-  const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
-  for (CachedAttentionOptions options : every_option(kv_heads, dtype)) {
-    const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
-    for (Tensor* t : {&options.relative_keys, &options.relative_values, &options.distance_bias})
-      if (t->defined()) *t = t->to(device);
-    const AttentionResult found = cached_attention(q.to(device), there.keys, there.values, table, options, true);
-    EXPECT_LT(relative_error(found.heads, expected.heads), tolerance) << options.pattern.index();
-    EXPECT_LT(relative_error(found.weights, expected.weights), tolerance) << options.pattern.index();
-  }
-  const CachedAttentionOptions latent{.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2};
-  EXPECT_LT(relative_error(cached_attention(q.to(device), there.keys, there.keys, table, latent),
-                           cached_attention(q, cache.keys, cache.keys, table, latent)),
-            tolerance);
-}
-
-TEST(CachedAttention, IsTheSameOnEveryDevice) {
-  for (const Device& device : devices_under_test()) {
-    for (const DType dtype : {DType::f32, DType::f64})
-      for (const int64_t kv_heads : {1, 2, 4}) expect_same_on(device, dtype, kv_heads);
-  }
-}
-
-// Head widths that are read in fours and that are not, of values narrower and wider than the threads of a block cover;
-// query heads alone, and more on a key head than a block takes.
-TEST(CachedAttention, TakesEveryWidthOnEveryDevice) {
-  struct Sizes {
-    int64_t heads, kv_heads, d_k, d_v;
-  };
-  const SlotTableData table = prefixes({3, 0, 70, 129});
-  for (const Sizes& s : {Sizes{2, 2, 64, 64}, Sizes{2, 2, 8, 4}, Sizes{3, 1, 5, 3}, Sizes{2, 1, 36, 130},
-                         Sizes{11, 1, 576, 576}, Sizes{9, 1, 12, 515}, Sizes{20, 2, 16, 520}}) {
-    for (const DType dtype : {DType::f32, DType::f64}) {
-      const Cache cache(129, s.kv_heads, dtype, {}, s.d_k, s.d_v);
-      const Tensor q = normal({4, s.heads, s.d_k}, {.dtype = dtype, .seed = 1});
-      const CachedAttentionOptions options{.kv_heads = s.kv_heads, .scale = 0.1};
-      const Tensor expected = cached_attention(q, cache.keys, cache.values, table, options);
-      for (const Device& device : devices_under_test()) {
-        const Cache there(129, s.kv_heads, dtype, device, s.d_k, s.d_v);
-        const Tensor found = cached_attention(q.to(device), there.keys, there.values, table, options);
-        EXPECT_LT(relative_error(found, expected), device_tolerance(dtype)) << s.heads << " heads of " << s.d_v;
-      }
-    }
-  }
-}
-
-// A bias of -inf hides all keys beyond a distance, whole parts of a list too.
-TEST(CachedAttention, PartsThatABiasHidesCountForNothing) {
-  const SlotTableData table = prefixes({300, 1000});
-  for (const double least : {0.0, -110.0}) {  // of the scores that are seen
-    const Tensor bias = Tensor::full({2 * kReach + 1, 2}, least);
-    for (int64_t h = 0; h < 2; ++h) bias.data<float>()[h] = -INFINITY;
-    const CachedAttentionOptions options{.scale = 0.3, .distance_bias = bias};
-    const Tensor q = normal({2, 2, 4}, {.dtype = DType::f32, .seed = 1});
-    const auto on = [&](const Device& device) {
-      const Cache cache(1000, 1, DType::f32, device, 4, 4);
-      CachedAttentionOptions there = options;
-      there.distance_bias = bias.to(device);
-      return cached_attention(q.to(device), cache.keys, cache.values, table, there).to(Cpu{});
-    };
-    std::vector<Device> devices = devices_under_test();
-    devices.push_back(Cpu{});
-    for (const Device& device : devices)
-      EXPECT_LT(relative_error(on(device), on(Plain{})), 1e-5) << device.text() << " " << least;
-  }
-}
-
-// As attention() does. The lists have one part and several.
-TEST(CachedAttention, AQueryWhoseScoresAreAllMinusInfinityGivesZeros) {
-  const Tensor bias = Tensor::full({2 * kReach + 1, 2}, -INFINITY);
-  for (const Device& device : all_devices()) {
-    const Cache cache(300, 1, DType::f32, device, 4, 4);
-    const Tensor q = normal({2, 2, 4}, {.dtype = DType::f32, .seed = 1}).to(device);
-    const auto [heads, weights] = cached_attention(q, cache.keys, cache.values, prefixes({100, 300}),
-                                                   {.scale = 0.3, .distance_bias = bias.to(device)}, true);
-    for (const Tensor& result : {heads.to(Cpu{}), weights.to(Cpu{})})
-      for (const float value : result.values<float>()) ASSERT_EQ(value, 0) << device.text();
-  }
-}
-
-// Lengths around those at which lists are divided otherwise: the same as on the CPU, and a row alone gives its bits.
-TEST(CachedAttention, LongListsAreTheSameOnEveryDeviceAlone) {
-  const std::vector<int32_t> lengths{63, 64, 65, 256, 257, 1024, 1025, 4096, 4097};
-  const auto rows = static_cast<int64_t>(lengths.size());
-  const SlotTableData table = prefixes(lengths);
-  const Cache cache(4097, 1, DType::f32, {}, 4, 4);
-  const Tensor q = normal({rows, 2, 4}, {.dtype = DType::f32, .seed = 1});
-  const CachedAttentionOptions options{.scale = 0.3};
-  const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
-  for (const Device& device : devices_under_test()) {
-    const Cache there(4097, 1, DType::f32, device, 4, 4);
-    const AttentionResult found = cached_attention(q.to(device), there.keys, there.values, table, options, true);
-    EXPECT_LT(relative_error(found.heads, expected.heads), 1e-5);
-    EXPECT_LT(relative_error(found.weights, expected.weights), 1e-5);
-    for (int64_t r = 0; r < rows; ++r) {
-      const Tensor alone = cached_attention(q.rows(r, r + 1).to(device), there.keys, there.values,
-                                            prefixes({lengths[static_cast<size_t>(r)]}), options);
-      EXPECT_TRUE(same_bits(alone.to(Cpu{}), found.heads.rows(r, r + 1).to(Cpu{}))) << lengths[static_cast<size_t>(r)];
-    }
-  }
-}
-
-TEST(CachedAttention, RefusesACacheOfAnotherDevice) {
-  const Cache plain(3, 1, DType::f32, Plain{});
-  EXPECT_EQ(message_of<ShapeError>([&] {
-              cached_attention(Tensor::zeros({1, 2, kKeyWidth}), plain.keys, plain.values, prefixes({3}), {});
-            }),
-            "cached_attention: q is on cpu but the cache on plain");
-}
-
 TEST(CachedAttention, WhatThePatternLeavesOutIsNotVisited) {
   const Cache cache(60, 1, DType::f64);
   const Tensor q = normal({1, kHeads, kKeyWidth}, {.seed = 1});
@@ -474,29 +300,6 @@ TEST(CachedAttention, NamesTheOptionThatDoesNotFit) {
   EXPECT_EQ(
       message_of<ShapeError>([&] { cached_attention(q.to(DType::f64), cache.keys, cache.values, prefixes({3}), {}); }),
       "cached_attention: q is float64, keys float32, values float32");
-}
-
-TEST(HeadProducts, AgreeWithPlainLoops) {
-  const int64_t rows = 3, heads = 2, in = 21, out = 35;
-  for (const DType dtype : {DType::f32, DType::f64}) {
-    const Tensor x = normal({rows, heads, in}, {.dtype = DType::f64, .seed = 1});
-    const Tensor by_rows = normal({heads * in, out}, {.dtype = DType::f64, .seed = 2}),
-                 by_columns = normal({heads * out, in}, {.dtype = DType::f64, .seed = 3});
-    Tensor y = Tensor::zeros({rows, heads, out}, {.dtype = DType::f64}),
-           z = Tensor::zeros({rows, heads, out}, {.dtype = DType::f64});
-    for (int64_t i = 0; i < rows * heads; ++i)
-      for (int64_t o = 0; o < out; ++o)
-        for (int64_t c = 0; c < in; ++c) {
-          y.data<double>()[i * out + o] +=
-              x.data<double>()[i * in + c] * by_rows.data<double>()[(i % heads * in + c) * out + o];
-          z.data<double>()[i * out + o] +=
-              x.data<double>()[i * in + c] * by_columns.data<double>()[(i % heads * out + o) * in + c];
-        }
-    const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-13;
-    EXPECT_LT(relative_error(per_head_matmul(x.to(dtype), by_rows.to(dtype)).to(DType::f64), y), tolerance);
-    EXPECT_LT(relative_error(per_head_matmul_transposed(x.to(dtype), by_columns.to(dtype)).to(DType::f64), z),
-              tolerance);
-  }
 }
 
 }  // namespace

@@ -38,5 +38,28 @@ TEST(PerHeadMatmul, RefusesWhatDoesNotFit) {
   EXPECT_THROW(per_head_matmul(x, Tensor::zeros({12, 5}, {.device = Plain{}})), ShapeError);
 }
 
+TEST(PerHeadMatmul, AgreesWithPlainLoops) {
+  const int64_t rows = 3, heads = 2, in = 21, out = 35;
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = normal({rows, heads, in}, {.dtype = DType::f64, .seed = 1});
+    const Tensor by_rows = normal({heads * in, out}, {.dtype = DType::f64, .seed = 2}),
+                 by_columns = normal({heads * out, in}, {.dtype = DType::f64, .seed = 3});
+    Tensor y = Tensor::zeros({rows, heads, out}, {.dtype = DType::f64}),
+           z = Tensor::zeros({rows, heads, out}, {.dtype = DType::f64});
+    for (int64_t i = 0; i < rows * heads; ++i)
+      for (int64_t o = 0; o < out; ++o)
+        for (int64_t c = 0; c < in; ++c) {
+          y.data<double>()[i * out + o] +=
+              x.data<double>()[i * in + c] * by_rows.data<double>()[(i % heads * in + c) * out + o];
+          z.data<double>()[i * out + o] +=
+              x.data<double>()[i * in + c] * by_columns.data<double>()[(i % heads * out + o) * in + c];
+        }
+    const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-13;
+    EXPECT_LT(relative_error(per_head_matmul(x.to(dtype), by_rows.to(dtype)).to(DType::f64), y), tolerance);
+    EXPECT_LT(relative_error(per_head_matmul_transposed(x.to(dtype), by_columns.to(dtype)).to(DType::f64), z),
+              tolerance);
+  }
+}
+
 }  // namespace
 }  // namespace attune
