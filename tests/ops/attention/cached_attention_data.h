@@ -38,9 +38,9 @@ inline SlotTableData prefixes(const std::vector<int32_t>& lengths) {
 }
 
 inline const AttentionPattern kPatterns[] = {FullAttention{},       SlidingWindow{1},      SlidingWindow{5},
-                                      SlidingWindow{1000},   StridedAttention{1},   StridedAttention{3},
-                                      StridedAttention{400}, FixedAttention{1, 1},  FixedAttention{7, 2},
-                                      FixedAttention{4, 4},  FixedAttention{900, 3}};
+                                             SlidingWindow{1000},   StridedAttention{1},   StridedAttention{3},
+                                             StridedAttention{400}, FixedAttention{1, 1},  FixedAttention{7, 2},
+                                             FixedAttention{4, 4},  FixedAttention{900, 3}};
 
 // Every option alone, and all of them at once.
 inline std::vector<CachedAttentionOptions> every_option(int64_t kv_heads, DType dtype) {
