@@ -1,6 +1,6 @@
-# GPUs: the sources in attune/kernels/cuda. Sets attune_cuda_sources(TARGET), which adds them to a target. It appends
-# what they link to ATTUNE_LIBRARIES, and sets ATTUNE_CUDA_OBJECTS to those of their objects that are not among
-# $<TARGET_OBJECTS:TARGET>, because other commands or targets make them.
+# GPUs: the sources in attune/kernels/cuda. Defines attune_cuda_sources(TARGET), which adds them to a target,
+# appends the libraries that they need to ATTUNE_LIBRARIES, and sets ATTUNE_CUDA_OBJECTS to the objects that
+# $<TARGET_OBJECTS:TARGET> lacks, because other commands or targets make them.
 #   ATTUNE_CUDA=OFF       leaves them out (default)
 #   ATTUNE_CUDA=ON        compiles *.cu with nvcc; AUTO does where nvcc is found
 #   ATTUNE_CUDA=EMULATED  compiles them with the host's compiler and runs their threads there: for tests without a GPU

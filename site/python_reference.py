@@ -16,7 +16,7 @@ Definition = ast.ClassDef | Function
 
 
 def by_name(body: list[ast.stmt]) -> dict[str, list[Definition]]:
-    """The definitions by name: of a name all overloads and their implementation, else one."""
+    """Returns the definitions by name: one, or all overloads and their implementation."""
     found: dict[str, list[Definition]] = {}
     for node in body:
         if isinstance(node, Definition) and ".setter" not in decorators(node):

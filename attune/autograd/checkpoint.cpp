@@ -26,7 +26,8 @@ Gradients walk_again(const Kept& kept, const Tensor& dy) {
     Tensor& leaf = leaves.emplace_back(kept.inputs[i]);
     if (kept.nodes[i] == nullptr) continue;
     require_gradient(leaf);
-    const Tensor so_far = std::exchange(kept.nodes[i]->gradient, {});  // has the shape before a reshape()
+    // The gradient of a node has the shape of the tensor before any reshape().
+    const Tensor so_far = std::exchange(kept.nodes[i]->gradient, {});
     if (so_far.defined()) set_gradient(leaf, so_far.reshape({leaf.shape().begin(), leaf.shape().end()}));
   }
   Tensor y;

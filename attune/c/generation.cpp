@@ -48,11 +48,11 @@ attune_status attune_generate(const attune_generator* generator, const char* con
     auto& out = given(texts, "texts");
     GenerateFields fields = generate_fields(model, nullptr, options_of(options));
     fields.options.interrupt = flag_of(interrupt);
+    std::atomic<bool> ended = false;
     if (callback != nullptr) {
-      const auto ended = std::make_shared<std::atomic<bool>>(false);
-      fields.options.cancel = ended;
-      fields.options.on_text = [=](size_t index, std::string_view added) {
-        if (callback(user, index, std::string(added).c_str()) != 0) *ended = true;
+      fields.options.cancel = &ended;
+      fields.options.on_text = [&](size_t index, std::string_view added) {
+        if (callback(user, index, std::string(added).c_str()) != 0) ended = true;
       };
     }
     const ThreadScope threads(fields.decoding.threads);

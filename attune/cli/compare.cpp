@@ -81,7 +81,8 @@ bool all_equal(const std::vector<Json>& values) {
   return std::ranges::adjacent_find(values, std::not_equal_to()) == values.end();
 }
 
-// Keys whose values are not the same in all runs. Of runs of several architectures, only keys that all runs have.
+// Returns the keys whose values are not the same in all runs. Where the runs have several architectures, it leaves out
+// keys that a run does not have.
 std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
   const bool one_architecture = all_equal(values_of(runs, "model.architecture"));
   std::vector<std::string> keys;
@@ -127,7 +128,8 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
-// The spread over the runs of a group of each of these figures that all of them have, by its name.
+// Returns the spread of each figure over the runs of a group, by the figure's name. Leaves out figures that a run of
+// the group does not have.
 std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, const std::vector<size_t>& group,
                                          std::map<std::string, BestValue> ComparedRun::*figures) {
   std::map<std::string, Spread> spreads;

@@ -106,7 +106,7 @@ SamplingConfig sampling_of(const GenerateCommand& command, const TextGenerator& 
   return sampling;
 }
 
-/// Writes the texts one after the other. The one whose turn it is is written while it grows.
+/// Writes the texts one after the other. Writes the first one that is not complete while it grows.
 class TextsInOrder {
  public:
   TextsInOrder(TextOutput& output, std::vector<std::string> beginnings)

@@ -22,7 +22,7 @@ void add_texts(CLI::App& command, const std::string& name, std::vector<std::stri
 void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                        const std::string& description);
 
-/// Whether an option takes any text, an empty one too. The options that the two functions above add do.
+/// Whether an option takes any text, an empty one too, as the options of the two functions above do.
 bool takes_any_text(CLI::Option& option);
 /// Lets an option take any text.
 void take_any_text(CLI::Option& option);

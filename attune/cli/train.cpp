@@ -237,7 +237,7 @@ RunConfig config_of_run(const Options& options, Communicator& communicator) {
 }
 
 int train(const Options& options, const std::shared_ptr<Communicator>& communicator) {
-  if (options.resume) check_out(options);  // which may have the configuration
+  if (options.resume) check_out(options);  // the configuration may be in this folder
   const RunConfig config = config_of_run(options, *communicator);
   check_out(options);
   catch_stop_signals();

@@ -42,8 +42,8 @@ TranslatedTestSet translate_test_set(const std::vector<std::string>& runs, const
     std::vector<std::string>& of_run = outputs.emplace_back();
     for (const Translation& t : translator.translate(sources, generation.for_model(translator)))
       of_run.push_back(written_text(t.text(), "\t"));  // as evaluate
-    // Where the model's tokens are subwords with a marker, those of the references, which all runs share, are joined
-    // too.
+    // Where the model's tokens are subwords with a marker, joins the subwords of the references too. All runs share the
+    // references.
     for (std::string& reference : references) reference = joined_text(target, reference);
     in_words = in_words && bleu_tokenizer_for(target) == BleuTokenizer::none;
   }

@@ -155,7 +155,8 @@ json parse_object(const std::string& line, const LabelledReadOptions& options, c
                   std::vector<std::string>& fields) {
   if (line.find('\0') != std::string::npos) return json(json::value_t::discarded);  // the parser takes it for the end
   std::set<std::string> seen;
-  int deepest = 1;  // level that is kept: of a list, or an object within the object, the kind is enough
+  // The deepest level that is kept. Of a list, or of an object within the line's object, the kind is enough.
+  int deepest = 1;
   const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
     if (depth == 0 && event == json::parse_event_t::array_start) deepest = 0;
     if (depth > deepest) return false;

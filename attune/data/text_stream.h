@@ -49,7 +49,7 @@ struct TokenDocuments {
 /// line ends, else by a space. An answer is one line of JSON, see read_prompts().
 ///
 /// Throws DataError that names file and line of bad text, or when there are no tokens; FileError when a file cannot be
-/// read; ConfigError when there is no file.
+/// read; ConfigError when there is no file, and for a stream with tokenizer_frames_texts as text_frame().
 TokenDocuments load_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                          const TextStreamOptions& options = {});
 

@@ -109,9 +109,10 @@ int try_to_enter(const TcpRun& run, const SocketAddress& address, TimePoint unti
   return error;
 }
 
-// Tries again until rank 0 answers, which may have started later than this one. The address by which this rank reaches
-// rank 0 is where all others look for it: on the machine of rank 0, whose name may be a loopback address too, as
-// 127.0.1.1 on Debian, they would not find it there.
+// Tries again until rank 0 answers, which may have started later than this one. This rank listens at the address of its
+// own by which it reaches rank 0, and the other ranks connect to it there. On the machine of rank 0, the name of that
+// machine may stand for a loopback address too (127.0.1.1 on Debian), which no other machine reaches: such addresses
+// are tried last.
 Entry enter(const TcpRun& run, TimePoint until) {
   std::string why = "the name service has no answer";
   for (milliseconds pause{50};; pause = std::min(2 * pause, milliseconds(1000))) {

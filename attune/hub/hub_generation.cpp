@@ -5,6 +5,7 @@
 #include <set>
 
 #include "attune/base/file.h"
+#include "attune/base/with_prefix.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
@@ -156,11 +157,7 @@ Settings read_settings(const std::filesystem::path& folder, const HubConfig& con
   refuse_unknown_searches(hub);
   Settings settings;
   read(settings, hub, config);
-  try {
-    settings.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}: {}", hub.where(), error.what());
-  }
+  with_prefix(hub.where() + ": ", [&] { settings.validate(); });
   return settings;
 }
 

@@ -36,8 +36,8 @@ struct Place {
   Transform transform;
 };
 
-/// Nothing where the table has no row for the parameter. A row for the parameter goes before those for its module, of
-/// which the last one holds.
+/// Nothing where the table has no row for the parameter. A row for the parameter itself takes precedence over rows for
+/// its module; of several rows for the module the last one counts.
 std::optional<Place> place_of(const std::string& parameter, const NameTable& table);
 
 /// One parameter found in the files.

@@ -10,6 +10,7 @@
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
+#include "attune/inference/call_progress.h"
 #include "attune/inference/place_model.h"
 #include "attune/inference/text_limits.h"
 #include "attune/ops/linear/precision.h"
@@ -166,10 +167,9 @@ void Classifier::for_each_row(std::span<const Encoding> texts, const ClassifyOpt
     options.skip(i, "has no tokens");
     ++done;
   }
-  const auto show_progress = [&] {
-    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
-  };
-  if (done > 0) show_progress();
+  CallProgress progress(options.progress);
+  const auto total = static_cast<int64_t>(texts.size());
+  progress.show(done, total);
   const NoGrad no_grad;
   const ProductPrecisionScope precision(precision_);
   for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
@@ -188,7 +188,7 @@ void Classifier::for_each_row(std::span<const Encoding> texts, const ClassifyOpt
       }
     }
     done += static_cast<int64_t>(batch.size());
-    show_progress();
+    progress.show(done, total);
   }
 }
 

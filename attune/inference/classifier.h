@@ -47,7 +47,8 @@ struct ClassifyOptions {
   int64_t batch_texts = 64;                // the most texts of a batch, and ...
   int64_t batch_tokens = 8192;             // ... its most tokens; a batch has at least one text
 
-  /// Called after each batch with the number of texts that are done; those without tokens count from the beginning.
+  /// Called with the number of texts that are done: once for those without tokens, if there are any, then after each
+  /// batch.
   std::function<void(int64_t done, int64_t total)> progress = {};
   /// Called for a text without tokens, or for which the model's logits are not finite; its result then has no labels.
   /// Without this function such a text is a DataError or a NumericError.

@@ -9,6 +9,7 @@
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
+#include "attune/inference/call_progress.h"
 #include "attune/inference/place_model.h"
 #include "attune/inference/text_limits.h"
 #include "attune/io/config_file.h"
@@ -193,10 +194,9 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
       impl_->check(i, texts[i].ids);
     }
   }
-  const auto show_progress = [&] {
-    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
-  };
-  if (done > 0) show_progress();
+  CallProgress progress(options.progress);
+  const auto total = static_cast<int64_t>(texts.size());
+  progress.show(done, total);
   const NoGrad no_grad;
   const ProductPrecisionScope precision(impl_->precision);
   const std::vector<TextPooling> poolings = impl_->pooling(options);
@@ -217,7 +217,7 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
       row += texts[text].ids.size();
     }
     done += static_cast<int64_t>(batch.size());
-    show_progress();
+    progress.show(done, total);
   }
   return vectors;
 }

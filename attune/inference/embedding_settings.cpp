@@ -155,7 +155,7 @@ void read_module(const fs::path& folder, const EmbeddingModule& module, Embeddin
   settings.normalize = true;
 }
 
-// Whether the flags, which have an order of their own, do not say all of it.
+// Whether the flags cannot express these poolings: flags have a fixed order, and each is there once.
 bool needs_a_list(const std::vector<TextPooling>& poolings) {
   const auto place = [](TextPooling mode) {
     return std::ranges::find(kFlags, mode, [](const auto& flag) { return flag.second; });

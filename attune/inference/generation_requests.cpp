@@ -93,7 +93,6 @@ DecodingRequest GenerationRequests::request(std::vector<int32_t> prompt, int64_t
           .search = std::move(sampling),
           .adapter = adapter_,
           .batch = {.sequences = options_.batch_texts, .lanes = 1},
-          .cancel = options_.cancel,
           .interrupt = options_.interrupt,
           .deadline = options_.deadline};
 }

@@ -227,15 +227,12 @@ bool TextGenerator::eos_is_line_end() const {
 std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt, bool has_special_tokens) const {
   if (has_special_tokens) return impl_->tokenizer->encode_for_model(prompt, {.special_tokens = false}).ids;
   const int32_t bos = impl_->tokenizer->bos_id();
-  const auto checked = [](std::vector<int32_t> ids) {
+  const auto not_empty = [bos](std::vector<int32_t> ids) {
+    if (ids.empty() && bos >= 0) ids.push_back(bos);
     if (ids.empty()) fail<DataError>("the prompt is empty, and the tokenizer names no bos to begin with");
     return ids;
   };
-  if (impl_->tokenizer_frames_texts) {
-    std::vector<int32_t> ids = impl_->tokenizer->encode_for_model(prompt).ids;
-    if (ids.empty() && bos >= 0) ids.push_back(bos);
-    return checked(std::move(ids));
-  }
+  if (impl_->tokenizer_frames_texts) return not_empty(impl_->tokenizer->encode_for_model(prompt).ids);
   if (eos_is_line_end()) {
     std::vector<int32_t> ids = encode_lines(*impl_->tokenizer, prompt);
     return ids.empty() ? std::vector{impl_->tokenizer->eos_id()} : ids;
@@ -243,14 +240,13 @@ std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt, bool 
   if (impl_->text_unit == TextUnit::stream) {
     std::vector<int32_t> ids = impl_->tokenizer->encode(prompt.empty() ? "\n" : prompt);
     if (prompt.empty() && (ids.size() != 1 || ids.front() == impl_->tokenizer->unk_id())) ids.clear();
-    if (ids.empty() && bos >= 0) ids.push_back(bos);
-    return checked(std::move(ids));
+    return not_empty(std::move(ids));
   }
   std::string text(prompt);
   if (!impl_->tokenizer->keeps_line_ends()) std::replace(text.begin(), text.end(), '\n', ' ');
   std::vector<int32_t> ids = impl_->tokenizer->encode(text);
   if (bos >= 0) ids.insert(ids.begin(), bos);
-  return checked(std::move(ids));
+  return not_empty(std::move(ids));
 }
 
 }  // namespace attune

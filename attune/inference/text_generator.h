@@ -51,8 +51,8 @@ struct GenerateOptions {
   std::function<void(size_t index, int32_t token)> on_token = {};
   /// Once true, generation ends and returns what it has.
   const std::atomic<bool>* interrupt = nullptr;
-  /// The same, for a flag of this call alone.
-  std::shared_ptr<const std::atomic<bool>> cancel = {};
+  /// A second such flag, for a caller who may not set the one of `interrupt`. Read between the steps of the call.
+  const std::atomic<bool>* cancel = nullptr;
   /// The time at which generation ends and returns what it has, with FinishReason::deadline. None: no limit.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// A smaller model with the same vocabulary that proposes up to draft_tokens tokens at once, which the model accepts

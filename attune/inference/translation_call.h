@@ -38,7 +38,7 @@ class TranslationCall {
   [[noreturn]] void throw_failure() const;
   /// Throws ConfigError for the longest of the sentences so far whose search could need more than cache_bytes.
   void refuse_too_large() const;
-  /// Makes the sentence of failure() a skipped one, whose message that is.
+  /// Skips the sentence of failure(), as add_skipped() does with this message.
   void pass_over_failure();
 
   /// Whether a sentence that was added is not yet with the scheduler.

@@ -5,6 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/call_progress.h"
 #include "attune/inference/decoding/ensemble_decoding_model.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/place_model.h"
@@ -37,21 +38,6 @@ std::shared_ptr<const DecodingModel> decoding_model(const Models& models) {
   for (const auto& model : models) all.push_back(std::make_shared<TranslationDecodingModel>(model));
   return all.size() == 1 ? all.front() : std::make_shared<EnsembleDecodingModel>(std::move(all));
 }
-
-// Tells options.progress of what is done, once for each number.
-class TranslationProgress {
- public:
-  explicit TranslationProgress(const TranslateOptions& options) : progress_(options.progress) {}
-  void show(int64_t done, int64_t total) {
-    if (!progress_ || done == shown_) return;
-    shown_ = done;
-    progress_(done, total);
-  }
-
- private:
-  const std::function<void(int64_t, int64_t)>& progress_;
-  int64_t shown_ = 0;
-};
 
 // Throws ConfigError, which names the folder, unless both number the same pieces in the same way.
 void check_same(const Tokenizer& first, const Tokenizer& other, const char* side, const std::string& folder) {
@@ -173,7 +159,7 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
   for (size_t i = 0; i < sentences.size(); ++i)
     call.add(sentences[i], options.constraints.empty() ? TranslationConstraints{} : options.constraints[i],
              options.places.empty() ? "" : options.places[i]);
-  TranslationProgress progress(options);
+  CallProgress progress(options.progress);
   const auto total = static_cast<int64_t>(sentences.size());
   while (call.busy()) {
     call.work();
@@ -190,7 +176,7 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
 void Translator::translate(const TranslationStream& stream, const TranslateOptions& options) const {
   TranslationCall call(*this, impl_->scheduler, options);
   std::exception_ptr error;  // of reading: what was read before it is translated all the same
-  TranslationProgress progress(options);
+  CallProgress progress(options.progress);
   int64_t read = 0;
   const auto add = [&](const StreamedSentence& sentence) {
     ++read;

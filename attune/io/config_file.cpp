@@ -7,6 +7,7 @@
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
+#include "attune/base/with_prefix.h"
 #include "attune/io/config_json.h"
 #include "attune/io/json_file.h"
 #include "attune/io/parameter_file.h"
@@ -74,11 +75,7 @@ ConfigFile config_of(Json json, const std::string& where) {
   ConfigFile file;
   file.weight_format = take_quantization(json, where);
   read_fields(json, file.model, where);
-  try {
-    file.model.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}: {}", where, error.what());
-  }
+  with_prefix(where + ": ", [&] { file.model.validate(); });
   return file;
 }
 

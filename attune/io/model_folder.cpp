@@ -1,4 +1,5 @@
 #include "attune/io/model_folder.h"
+#include "attune/base/with_prefix.h"
 #include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 
@@ -88,11 +89,7 @@ Config read_generation_config(const fs::path& folder) {
   Config config;
   if (!is_there_or_link(path)) return config;  // a link that leads nowhere is reported when it is read
   read_fields(read_json_file(path), config, path.string());
-  try {
-    config.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}: {}", path.string(), error.what());
-  }
+  with_prefix(path.string() + ": ", [&] { config.validate(); });
   return config;
 }
 

@@ -40,7 +40,7 @@ class TensorSource {
   DType dtype(const std::string& name) const;
   /// The file that has the tensor, for messages.
   const std::filesystem::path& file(const std::string& name) const;
-  /// Of all files, with tensors that add() has replaced.
+  /// The number of elements in all files, including those of tensors that add() has replaced.
   int64_t element_count() const;
   int64_t bfloat16_count() const;  // elements of the tensors in bfloat16
 

@@ -98,7 +98,8 @@ void check_layer_sharing(const TransformerConfig& c) {
                       c.layer_groups, c.layer_block, c.layers);
 }
 
-// What config.json has no field for in a model of two stacks, or of a decoder alone.
+// Throws ConfigError for a value of a field that config.json does not have for this architecture: reading the file back
+// would lose it.
 void check_fields(const TransformerConfig& c) {
   const auto refuse_unless = [&](bool is_default, const char* field, const auto& value) {
     if (!is_default)

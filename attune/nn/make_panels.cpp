@@ -192,7 +192,8 @@ void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> fo
   for (size_t i = 0; i < targets.size(); ++i) {
     const Source& source = sources[i];
     Parameter& target = *targets[i].second;
-    target.panels = source.panels() || !has_panels(source) ? source.panels() : panels.at(source.address());
+    target.panels = source.panels();
+    if (!target.panels && has_panels(source)) target.panels = panels.at(source.address());
     target.tensor = has_tensor(source) ? copies.at(source.address()) : Tensor{};
   }
 }

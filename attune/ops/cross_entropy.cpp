@@ -7,6 +7,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/cross_entropy.h"
 #include "attune/kernels/gemm/column_sums.h"
 #include "attune/kernels/gemm/linear_gradient.h"
@@ -106,7 +107,7 @@ int64_t piece_rows(int64_t rows, int64_t vocabulary, const TensorOptions& option
 // bytes, so that columns of zeros are added there.
 int64_t padded(int64_t vocabulary, const Device& device) {
   constexpr int64_t kMultiple = 64;
-  return device.kind() == Device::Kind::cuda ? (vocabulary + kMultiple - 1) / kMultiple * kMultiple : vocabulary;
+  return device.kind() == Device::Kind::cuda ? round_up(vocabulary, kMultiple) : vocabulary;
 }
 
 struct LinearInputs {

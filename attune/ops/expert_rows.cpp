@@ -5,6 +5,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/expert_rows.h"
 #include "attune/ops/linear/precision.h"
 #include "attune/ops/rows.h"
@@ -44,8 +45,7 @@ ExpertRows sort_by_expert(const Tensor& chosen, int64_t experts, int64_t unit) {
     if (e < 0 || e >= experts) fail<ShapeError>("sort_by_expert: expert {} of {}", e, experts);
     ++rows.counts[static_cast<size_t>(e)];
   }
-  for (const int64_t count : rows.counts)
-    rows.offsets.push_back(rows.offsets.back() + (count + unit - 1) / unit * unit);
+  for (const int64_t count : rows.counts) rows.offsets.push_back(rows.offsets.back() + round_up(count, unit));
   if (rows.rows() > std::numeric_limits<int32_t>::max())
     fail<ShapeError>("sort_by_expert: {} rows are more than 32 bits can number", rows.rows());
   std::vector<int64_t> next(rows.offsets.begin(), rows.offsets.end() - 1);

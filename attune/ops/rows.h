@@ -15,7 +15,7 @@ Rows rows_of(std::string_view op, const Tensor& x);
 /// Throws ShapeError for an undefined tensor, one without dimensions, or one that is neither float32 nor float64.
 void check_rows(std::string_view op, const Tensor& x);
 
-/// The shape of x with so many columns.
+/// The shape of x with `columns` in place of its last size.
 Shape shape_with_columns(const Tensor& x, int64_t columns);
 
 /// Throws ShapeError, naming both devices, unless every defined tensor of `others` is on the device of x.

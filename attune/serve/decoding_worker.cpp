@@ -44,7 +44,8 @@ WorkerLoad DecodingWorker::load() const {
   return {.waiting = waiting_shown_, .running = running_shown_};
 }
 
-// Waits for work; false at the end. An arrival for which there is no memory stays one.
+// Waits for work and queues what has arrived. Returns false at the end. If memory runs out, what is not queued yet
+// stays in arrivals_.
 bool DecodingWorker::receive() {
   std::unique_lock lock(mutex_);
   if (running_ == 0 && queue_.empty()) {
@@ -95,7 +96,7 @@ void DecodingWorker::run() {
     try {
       if (!receive()) return;
       feed();
-    } catch (const std::bad_alloc&) {  // for the requests that wait, memory may come back, from those that run too
+    } catch (const std::bad_alloc&) {  // the requests wait: memory may come back, also from those that run
       if (running_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     try {

@@ -23,11 +23,6 @@ void end_late(const EncoderRequest& request) {
   request.on_done({}, late());
 }
 
-// Makes room for one more, before it is taken from a queue: where memory runs out, it is not lost.
-void make_room(std::vector<EncoderRequest>& requests) {
-  if (requests.size() == requests.capacity()) requests.reserve(2 * requests.size() + 1);
-}
-
 }  // namespace
 
 EncoderWorker::EncoderWorker(Encode encode, const Options& options)
@@ -75,9 +70,12 @@ bool EncoderWorker::next_batch(std::vector<EncoderRequest>& batch) {
   arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
   if (stopping_) return false;
   const auto take = [&](auto&& may_run) {
-    make_room(batch);
+    EncoderRequest& place = batch.emplace_back();  // before a request is taken: none is lost if memory runs out
     auto taken = queue_.next(may_run);
-    if (taken) batch.push_back(std::move(taken->first));
+    if (taken)
+      place = std::move(taken->first);
+    else
+      batch.pop_back();
     return taken.has_value();
   };
   while (take([](const Queue::Group& group) { return is_over(group.items.front()); })) continue;
@@ -116,7 +114,7 @@ void EncoderWorker::encode(std::span<EncoderRequest> batch) {
 
 void EncoderWorker::run() {
   const ThreadScope threads(options_.threads);
-  late();  // is made while there is memory for it
+  late();  // makes the error now, while there is memory for it
   std::vector<EncoderRequest> batch;
   for (;;) {
     try {

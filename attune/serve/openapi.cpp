@@ -57,7 +57,7 @@ std::vector<int> error_statuses(const Route& route) {
   }
   if (has_id(route)) return {400, 401, 403, 404, 503};
   if (route.access != Access::open) return {401, 403, 503};
-  // Of the routes without a key, LibreTranslate's need the models, and answer 503 until they are loaded; but /health.
+  // Of the routes without a key, LibreTranslate's but /health need the models, and answer 503 until these are loaded.
   const bool needs_models = route.errors == ErrorForm::libretranslate && route.handle != answer_health;
   return needs_models ? std::vector{403, 503} : std::vector{403};
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Browsers say of which origin a page is that asks, and what host it asks: the headers Origin (RFC 6454) and Host.
+// Checks the headers Origin (RFC 6454) and Host: in these a browser says where the asking page is from, and whom it
+// asks.
 
 #include <span>
 #include <string>

@@ -31,8 +31,8 @@ struct ServedLanguage {
 /// A model with the worker that runs its requests. What a call needs of it is const and thread-safe.
 class ServedModel {
  public:
-  /// Loads the model. Throws FileError, DeviceError and ConfigError, which is also for a model whose own beam is larger
-  /// than `limits` allow.
+  /// Loads the model. Throws FileError, DeviceError and ConfigError; ConfigError also for a model whose own beam
+  /// is larger than `limits` allow.
   ServedModel(std::string name, const ModelConfig& config, const RequestLimits& limits);
   /// One of the model's adapters as a model of its own: with the weights, the worker and the limits of `base`, and its
   /// chat template unless the adapter's folder has one. Throws FileError and ConfigError.

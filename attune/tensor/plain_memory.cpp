@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "attune/base/rounding.h"
 #include "attune/tensor/device.h"
 
 namespace attune {
@@ -39,7 +40,7 @@ class PlainMemory {
     std::byte* const block = begin_ + used_;
     used_ += bytes;
     if (used_ > usable_) {
-      usable_ = (used_ + kStep - 1) / kStep * kStep;
+      usable_ = round_up(used_, kStep);
       if (readers_ > 0) protect(PROT_READ | PROT_WRITE);
     }
     return block;

@@ -47,7 +47,7 @@ Sources sources_of_config(const nlohmann::json& config, const std::string& file)
   return sources;
 }
 
-// Template files go before tokenizer_config.json, whose templates are not read if there is one.
+// Reads the template files of the folder. If there are none, reads the templates of tokenizer_config.json.
 Sources sources_of(const fs::path& folder, const nlohmann::json& config) {
   const fs::path main = folder / huggingface::kChatTemplate, with_tools = folder / huggingface::kToolTemplate;
   const auto read = [](const fs::path& file) -> std::optional<Source> {

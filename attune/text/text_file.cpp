@@ -46,8 +46,6 @@ constexpr int64_t kFreeLines = int64_t{1} << 20, kLinesPerByte = 16;
 // a bomb 1032 times.
 constexpr int64_t kBytesPerByte = 64;
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 /// Bytes from the start of `text` that are well-formed UTF-8.
 size_t valid_prefix(std::string_view text) {
   const size_t size = text.size();

@@ -11,6 +11,7 @@
 #include "attune/text/huggingface/tokenizer_json.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer_files.h"
+#include "attune/text/unicode.h"
 #include "attune/text/vocabulary_json.h"
 #include "attune/text/whitespace_tokenizer.h"
 
@@ -140,7 +141,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   }
   if (auto tokenizer = huggingface::load_by_file_name(path)) return tokenizer;
   std::string bytes = read_file(path, kMaxTokenizerBytes);
-  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.erase(0, 3);  // a byte order mark
+  if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
   const std::string extension = path.extension().string();
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   const bool is_object = first != std::string::npos && bytes[first] == '{';

@@ -10,7 +10,8 @@
 
 namespace attune {
 
-inline constexpr std::string_view kMetaspace = "\u2581";  // stands for a space in SentencePiece's tokens
+inline constexpr std::string_view kMetaspace = "\u2581";            // stands for a space in SentencePiece's tokens
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // may stand at the start of a text in UTF-8
 
 /// Whether a byte of UTF-8 is inside a character and does not begin one.
 inline bool continues_character(char byte) {

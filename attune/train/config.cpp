@@ -7,6 +7,7 @@
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
+#include "attune/base/with_prefix.h"
 #include "attune/kernels/gemm/matmul.h"
 #include "attune/tensor/cuda_device.h"
 #include "attune/tensor/device.h"
@@ -20,11 +21,7 @@ constexpr int64_t kMany = int64_t{1} << 40;  // limit of counts that need one on
 
 template <class Config>
 void validate_section(const char* section, const Config& config) {
-  try {
-    config.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}.{}", section, error.what());
-  }
+  with_prefix(std::string(section) + ".", [&] { config.validate(); });
 }
 
 void check_pairs(const char* source, const char* target, const DataConfig& data, bool training) {
@@ -254,11 +251,7 @@ void check_validation(const TrainConfig& train, const TransformerConfig& model) 
 
 // Checks the name alone: check_usable_device() asks whether this machine has the device.
 void check_device(const std::string& name) {
-  try {
-    Device::of_name(name);
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("train.{}", error.what());
-  }
+  with_prefix("train.", [&] { Device::of_name(name); });
 }
 
 // The normalised weight of a token's only expert is always 1 and does not depend on the router: no prediction would

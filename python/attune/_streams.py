@@ -233,7 +233,7 @@ class Source(Generic[Item]):
                         if not self._has_taken(item):
                             break
                 finally:
-                    if isinstance(items, Generator):  # here its `with` blocks have begun
+                    if isinstance(items, Generator):  # on this thread, where its `with` blocks began
                         items.close()
         except BaseException as thrown:  # who takes gets it
             error = thrown

@@ -128,7 +128,7 @@ def _to_write(path: FilePath) -> Any:
 
 
 def has_form(example: Any, form: tuple[str, ...]) -> bool:
-    """Whether it has as many parts as the form, in an order: dicts, sets and strings do not count as such."""
+    """Whether `example` has an order and as many parts as `form`. A dict, a set or a string is refused."""
     if isinstance(example, (str, bytes, Mapping, Set)) or not isinstance(example, Collection):
         return False
     return len(example) == len(form)

@@ -53,8 +53,8 @@ class PythonModel {
   template <class Folder>
   void take(Folder files);
 
-  /// Whether the tokenizer puts special tokens around texts. It does if that of the folder does and it is that one, or
-  /// another one of Hugging Face.
+  /// Whether the tokenizer puts special tokens around texts: true if the folder's tokenizer does, and this one is the
+  /// folder's or another one of Hugging Face.
   bool frames_texts() const;
 
   std::variant<std::shared_ptr<Transformer>, std::shared_ptr<DecoderLm>, std::shared_ptr<EncoderClassifier>,

@@ -41,7 +41,7 @@ class ThreadBlocks {
   ThreadBlocks(const ThreadBlocks&) = delete;
   ThreadBlocks& operator=(const ThreadBlocks&) = delete;
   ~ThreadBlocks() {
-    while (!blocks_.empty()) blocks_.pop_back();
+    while (!blocks_.empty()) blocks_.pop_back();  // the innermost first; a vector may destroy from the front
   }
 
   /// Begins a block, which ends once the flag that this returns is true.

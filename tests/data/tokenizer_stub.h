@@ -5,7 +5,7 @@
 
 namespace attune {
 
-class TokenizerStub final : public Tokenizer {
+class TokenizerStub : public Tokenizer {
  public:
   explicit TokenizerStub(const SpecialIds& special) { special_ = special; }
   std::vector<int32_t> encode(std::string_view) const override { return {}; }

@@ -415,7 +415,7 @@ TEST(SocketAddress, SaysHostAndPort) {
   EXPECT_EQ(SocketAddress().host(), "?");
 }
 
-// By the address at which a rank reaches rank 0, the others look for it.
+// The other ranks connect to a rank at the address by which it reaches rank 0.
 TEST(SocketAddress, ThoseThatOnlyThisMachineReachesComeLast) {
   std::vector<SocketAddress> given;
   for (const char* host : {"127.0.1.1", "192.0.2.2", "::1", "192.0.2.1"})

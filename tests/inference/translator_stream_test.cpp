@@ -18,7 +18,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class TranslatorStreamTest : public TranslatorFixture {};
+class TranslatorStreamTest : public TranslatorFixture {
+ protected:
+  // In its cache, the beam has no room for a source of more than four tokens.
+  Translator make_tight() const {
+    const int64_t most_tokens = 1 + generation_.beam_size * generation_.max_length;
+    return Translator(model_, source_, target_, generation_,
+                      {.cache_bytes = translator_.scheduler().model().cache_bytes(most_tokens, 5)});
+  }
+};
 
 // Pieces of any size; where it need not wait, the reader now and then has nothing at hand.
 TEST_F(TranslatorStreamTest, AStreamIsTranslatedInItsOrder) {
@@ -86,11 +94,8 @@ TEST_F(TranslatorStreamTest, WhatCameBeforeAnErrorIsWritten) {
   EXPECT_EQ(written, (std::vector<std::string>{alone[0].text(), alone[1].text()}));
 }
 
-// A source of more than four tokens, with which the beam has no room in the cache.
 TEST_F(TranslatorStreamTest, ASentenceThatIsTooLargeForTheCacheIsNamedAndSkippedAlone) {
-  const int64_t most_tokens = 1 + generation_.beam_size * generation_.max_length;
-  const Translator tight(model_, source_, target_, generation_,
-                         {.cache_bytes = translator_.scheduler().model().cache_bytes(most_tokens, 5)});
+  const Translator tight = make_tight();
   const std::string large = "a1 a2 a3 a4 a5";
   std::vector<Translation> written;
   std::vector<std::string> told;
@@ -125,9 +130,7 @@ TEST_F(TranslatorStreamTest, ASentenceThatIsTooLargeForTheCacheIsNamedAndSkipped
 }
 
 TEST_F(TranslatorStreamTest, WhatIsHandedOverOfASkippedSentenceIsWhatIsWritten) {
-  const int64_t most_tokens = 1 + generation_.beam_size * generation_.max_length;
-  const Translator tight(model_, source_, target_, generation_,
-                         {.cache_bytes = translator_.scheduler().model().cache_bytes(most_tokens, 5)});
+  const Translator tight = make_tight();
   std::vector<StreamedSentence> piece = {{.text = "a1"}, {.text = "\xff"}, {.text = "a1 a2 a3 a4 a5"}, {.text = ""}};
   std::map<size_t, Translation> handed;
   std::vector<Translation> written;

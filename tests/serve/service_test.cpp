@@ -200,7 +200,7 @@ TEST(Service, TranslationsAreThoseOfTheTranslator) {
   EXPECT_EQ(t.get("/languages").json()[0]["targets"], Json::array({"de"}));
 }
 
-// Counted before more is made of them than their text.
+// The parts are counted before sentences are split off or encoded.
 TEST(Service, HtmlOfTooManyPartsIsRefused) {
   ServeConfig config;
   config.limits.texts = 100;

@@ -21,7 +21,7 @@ class LargestError {
   }
 
   double absolute() const { return absolute_; }
-  double magnitude() const { return magnitude_; }  // the largest finite one of an expected number
+  double magnitude() const { return magnitude_; }  // the largest magnitude of a finite expected number
   /// The absolute error as a share of the magnitude, or of 1 where that is below 1e-30.
   double relative() const { return magnitude_ < 1e-30 ? absolute_ : absolute_ / magnitude_; }
 

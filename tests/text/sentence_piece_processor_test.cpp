@@ -103,7 +103,7 @@ double seconds_to_encode(const sentencepiece::SentencePieceProcessor& processor,
 }
 
 TEST_P(SentencePieceProcessorKinds, ARunOfUnknownCharactersTakesLinearTime) {
-  // What says byte_fallback before it takes it back has no pieces of bytes.
+  // The model sets byte_fallback and then resets it. The last value counts, so that it has no pieces of bytes.
   const std::string on("\x12\x03\x98\x02\x01", 5), off("\x12\x03\x98\x02\x00", 5);
   const auto processor = load_sentence_piece(trained(GetParam()) + on + off, "m");
   EXPECT_LT(seconds_to_encode(*processor, 400'000), 32 * seconds_to_encode(*processor, 50'000))

@@ -132,7 +132,7 @@ TEST(WhitespaceTokenizer, RefusesHostileJson) {
   EXPECT_TRUE(error_of_json(R"({"type": 1e999})").starts_with("tokenizer.json: is not valid JSON: "));
 }
 
-// Not only after a training that took a day.
+// Otherwise the error would come only when the trained model is loaded.
 TEST(WhitespaceTokenizer, WritesNoFileThatItCannotRead) {
   const TemporaryFolder folder(memory_folder());
   std::vector<std::string> words;

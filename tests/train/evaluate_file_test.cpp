@@ -76,7 +76,7 @@ TEST_F(EvaluateFile, ATextWhoseLossIsNotFiniteIsNamed) {
   }
 }
 
-// Its bytes would be counted after they are gone.
+// The file is read twice: for the second time, a pipe has no bytes left.
 TEST_F(EvaluateFile, APipeIsRefused) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

@@ -4,7 +4,8 @@
 
 namespace attune::cli {
 
-/// Writes what was measured, a JSON object, to standard output: for programs on one line, else a line for each value.
+/// Writes the measured values, a JSON object, to standard output. `as_json`: true writes them as JSON on one line,
+/// false writes a line for each value.
 void print_result(const Json& result, bool as_json);
 
 }  // namespace attune::cli

@@ -54,7 +54,7 @@ std::vector<std::string> bodies(const ServeBench& b) {
   return all;
 }
 
-// The number of tokens in an answer of /v1/translate; none for one of another form.
+// Returns the number of tokens in an answer of /v1/translate; nothing where the answer has another form.
 std::optional<int64_t> translated_tokens(std::string_view body) {
   try {
     const Json answer = parse_json(body, "answer");  // lives as long as the walk

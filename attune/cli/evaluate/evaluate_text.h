@@ -23,7 +23,7 @@ struct TextEvaluation {
 /// Throws ConfigError for a model of an architecture that evaluate does not measure.
 void check_can_be_evaluated(const OpenedFolder& model);
 
-/// Writes a table, or JSON. Throws ConfigError for models of other architectures.
+/// Evaluates a classifier or a language model and writes a table, or JSON. Throws as check_can_be_evaluated() does.
 void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, TextOutput& out);
 
 }  // namespace attune::cli

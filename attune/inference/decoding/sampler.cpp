@@ -114,7 +114,7 @@ TokenDistribution distribution_of(std::vector<TokenValue> candidates, const Samp
 
 int32_t draw(const TokenDistribution& distribution, double number) {
   double sum = 0;
-  size_t last = 0;  // that has a share: it is drawn where rounding leaves the sum of all below `number`
+  size_t last = 0;  // the last token with a share; drawn where rounding leaves the sum of all shares below `number`
   for (size_t i = 0; i < distribution.tokens.size(); ++i) {
     if (distribution.probabilities[i] <= 0) continue;
     sum += distribution.probabilities[i];

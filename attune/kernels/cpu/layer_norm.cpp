@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "attune/base/parallel.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/cpu/dropout_inl.h"
 #include "attune/kernels/cpu/gemm/column_sums.h"
 #include "attune/kernels/cpu/simd_inl.h"
@@ -234,7 +235,7 @@ void run_forward(const Arguments& a, Kernel kernel) {
 template <class T, class Dy, class Dropped, class Kernel>
 void run_backward(const BackwardPointers<T, Dy, Dropped>& a, Kernel kernel) {
   const int64_t block = cpu::column_block_rows(a.rows);
-  const int64_t blocks = (a.rows + block - 1) / block;
+  const int64_t blocks = divide_up(a.rows, block);
   const int64_t width = a.d_bias != nullptr ? 2 * a.columns : a.columns;
   const auto buffer = allocate_buffer(static_cast<size_t>((blocks + 1) * width) * sizeof(T));
   T* partial = static_cast<T*>(buffer->data());

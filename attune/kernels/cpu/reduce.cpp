@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/base/parallel.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/reduce.h"
@@ -61,7 +62,7 @@ HWY_EXPORT(Squares64);
 template <class T, class Kernel>
 double by_blocks(Kernel kernel, const T* x, int64_t n) {
   constexpr int64_t kBlock = 1 << 16;
-  std::vector<double> partial(static_cast<size_t>((n + kBlock - 1) / kBlock));
+  std::vector<double> partial(static_cast<size_t>(divide_up(n, kBlock)));
   parallel_for(n, kBlock, [&](int64_t begin, int64_t end) {
     partial[static_cast<size_t>(begin / kBlock)] = kernel(x + begin, end - begin);
   });

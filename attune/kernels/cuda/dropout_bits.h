@@ -46,7 +46,7 @@ class DropoutBits {
   ATTUNE_DEVICE bool active() const { return active_; }
   ATTUNE_DEVICE double scale() const { return scale_; }
 
-  /// The bits of a quad, for for_columns_of_quad().
+  /// Returns the `bits` of a quad that for_columns_of_quad() takes.
   ATTUNE_DEVICE unsigned quad(int64_t row, int64_t quad) const {
     if (!active_) return 15;
     uint32_t c0 = static_cast<uint32_t>(quad), c1 = static_cast<uint32_t>(row), c2 = op_,

@@ -25,7 +25,7 @@ ATTUNE_DEVICE wide_t<T> widened(T value) {
   return static_cast<wide_t<T>>(value);
 }
 
-/// The least float above 0 that has all its bits.
+/// The smallest positive normal float.
 constexpr float kLeastNormal = 1.17549435e-38f;
 
 template <class T>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "attune/base/fail.h"
-#include "attune/models/kinds/with_prefix.h"
+#include "attune/base/with_prefix.h"
 
 namespace attune {
 

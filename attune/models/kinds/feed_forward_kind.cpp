@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "attune/base/check.h"
+#include "attune/base/with_prefix.h"
 #include "attune/models/kinds/layers_text.h"
-#include "attune/models/kinds/with_prefix.h"
 #include "attune/nn/mixture_of_experts.h"
 #include "attune/ops/routing.h"
 

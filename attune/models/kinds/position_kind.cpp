@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "attune/base/check.h"
-#include "attune/models/kinds/with_prefix.h"
+#include "attune/base/with_prefix.h"
 #include "attune/nn/attention/attention.h"
 #include "attune/nn/positional_encoding.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What all operations with attention check.
+// Checks that operations with attention share.
 
 #include <string_view>
 

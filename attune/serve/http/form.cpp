@@ -16,8 +16,7 @@ int hex_digit(char c) {
 }
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view lower_case) {
-  return text.size() >= lower_case.size() && std::equal(lower_case.begin(), lower_case.end(), text.begin(),
-                                                        [](char a, char b) { return a == ascii_lower(b); });
+  return std::ranges::equal(text.substr(0, lower_case.size()), lower_case, {}, ascii_lower);
 }
 
 void add(FormFields& fields, std::string name, std::string value) {

@@ -92,7 +92,7 @@ struct Count {
   ~Count() { --count; }
 };
 
-// Bytes that count in a sum while it lives.
+// Adds a number of bytes to a sum, and takes them off again when it is destroyed.
 class Share {
  public:
   explicit Share(int64_t& sum) : sum_(sum) {}
@@ -295,7 +295,7 @@ awaitable<error_code> HttpServer::Impl::read_head(Stream& stream, beast::flat_bu
   co_return error;
 }
 
-// Clients without a key send bodies too: of a translation the key is in the body. So all bodies have one limit.
+// All bodies together have a limit: clients without a key can send them too, since /translate has its key in the body.
 template <class Stream>
 awaitable<error_code> HttpServer::Impl::read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser,
                                                   Share& share) {
@@ -352,7 +352,7 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
   watch(lowest.socket(), waker);
   for (;;) {
     Exchange::Outgoing out = exchange.take();
-    if (*exchange.gone()) co_return false;  // it has left too much unread
+    if (*exchange.gone()) co_return false;  // the client has left too much unread
     error_code error;
     if (out.empty()) {
       if (waker->readable && peer_is_gone(lowest.socket())) co_return false;

@@ -18,7 +18,7 @@ struct HttpOptions {
   int64_t connections = 4096;                      // at once; more are refused with 503, with TLS closed unanswered
   int64_t header_bytes = 16 << 10;
   int64_t body_bytes = 4 << 20;
-  int64_t bodies_bytes = 256 << 20;  // of all unanswered requests together; one body always fits, more get 503
+  int64_t bodies_bytes = 256 << 20;  // of all unanswered requests together; at least body_bytes counts; beyond it 503
   int64_t unsent_bytes = 16 << 20;   // of a stream, waiting for its client; with more the client counts as gone
   double header_seconds = 10;        // for a TLS handshake, and for the headers of a request from its first byte
   double body_seconds = 30;          // for the body

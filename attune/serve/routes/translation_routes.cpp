@@ -74,8 +74,8 @@ LibreRequest read_libre_request(const Service& service, Call& call, RequestField
   return request;
 }
 
-// Puts the translations of the parts that are text, which are in order in `found`, into their places: of each the
-// candidate of this rank.
+// Puts each text together again. `found` has the translations of the parts that are text, in their order; takes the
+// candidate of this rank of each.
 std::vector<std::string> put_together(std::vector<std::vector<HtmlPart>> texts, bool html,
                                       const std::vector<TranslatedText>& found, size_t rank) {
   std::vector<std::string> result;

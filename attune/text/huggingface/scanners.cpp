@@ -1,5 +1,6 @@
 #include "attune/text/huggingface/scanners.h"
 
+#include "attune/base/ascii.h"
 #include "attune/text/huggingface/unicode.h"
 
 namespace attune::huggingface {
@@ -57,10 +58,7 @@ class Reader {
   // 's 't 're 've 'm 'll 'd; with `any_case` in capitals too, and U+017F for s.
   size_t contraction(size_t at, bool any_case) const {
     if (byte(at) != '\'') return at;
-    const auto small = [&](size_t i) {
-      const char c = byte(i);
-      return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    };
+    const auto small = [&](size_t i) { return any_case ? ascii_lower(byte(i)) : static_cast<char>(byte(i)); };
     const char first = small(at + 1), second = small(at + 2);
     if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
     if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l'))

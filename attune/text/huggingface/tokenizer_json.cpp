@@ -11,6 +11,7 @@
 #include "attune/base/git_lfs.h"
 #include "attune/base/json.h"
 #include "attune/text/tokenizer.h"
+#include "attune/text/unicode.h"
 #include "attune/text/vocabulary_json.h"
 
 namespace attune::huggingface {
@@ -241,7 +242,7 @@ void check_complete(const VocabularyEntries& entries, const std::string& name) {
 
 bool is_tokenizer_json(std::string_view text) {
   const auto skip = [&](size_t at) { return std::min(text.find_first_not_of(" \t\r\n", at), text.size()); };
-  const size_t brace = skip(text.starts_with("\xEF\xBB\xBF") ? 3 : 0);  // a byte order mark
+  const size_t brace = skip(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   if (brace == text.size() || text[brace] != '{') return false;
   const std::string_view rest = text.substr(skip(brace + 1));
   for (const std::string_view key : {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",

@@ -54,7 +54,7 @@ class WordCache {
   }
 
   std::vector<Slot> slots_;  // a power of two
-  size_t replaced_ = 0;      // words that took the place of others, since there are so many slots
+  size_t replaced_ = 0;      // words that took the place of others since the last grow()
 };
 
 }  // namespace attune::huggingface

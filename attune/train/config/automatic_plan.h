@@ -21,11 +21,11 @@ struct AutomaticPlan {
 /// The plan for all of the text or, where that takes too long, for the largest share of it that does not.
 AutomaticPlan plan_for(const TextMeasures& text);
 
-/// Pairs or labelled texts, not running text.
+/// Whether the architecture is trained on pairs or labelled texts, not on running text.
 bool has_examples(Architecture architecture);
 /// Whether the text has the marks of subwords ("@@").
 bool is_cut_into_subwords(const TextMeasures& text);
-/// With two digits, as people write numbers.
+/// Returns the value rounded to two digits, as people write numbers; at most 1e15.
 int64_t readable(double value);
 
 }  // namespace attune

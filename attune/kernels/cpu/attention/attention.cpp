@@ -1,4 +1,5 @@
 #include "attune/kernels/attention/attention.h"
+#include "attune/base/rounding.h"
 
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -157,11 +158,11 @@ void run_backward_blocks(const AttentionBackward<T>& arguments, int64_t begin, i
 template <class T>
 void backward_with_tables(const AttentionBackward<T>& arguments) {
   const AttentionPointers<T>& in = arguments.in;
-  const int64_t tasks = in.sequences * in.kv_heads, grain = std::max<int64_t>((tasks + 63) / 64, 1);
+  const int64_t tasks = in.sequences * in.kv_heads, grain = std::max<int64_t>(divide_up(tasks, 64), 1);
   const int64_t keys_size = in.relative_keys ? (2 * in.clip + 1) * in.d_k : 0;
   const int64_t values_size = in.relative_values ? (2 * in.clip + 1) * in.d_v : 0;
   const int64_t bias_size = in.bias_elements();
-  const int64_t groups = (tasks + grain - 1) / grain, size = keys_size + values_size + bias_size;
+  const int64_t groups = divide_up(tasks, grain), size = keys_size + values_size + bias_size;
   const auto buffer = allocate_buffer(static_cast<size_t>(groups * size) * sizeof(T));
   T* tables = static_cast<T*>(buffer->data());
   parallel_for(tasks, grain, [&](int64_t begin, int64_t end) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/cpu/attention/cached_attention_piece.h"
 
 namespace attune {
@@ -58,7 +59,7 @@ CachedAttentionWork cached_attention_work(const CachedAttention& a) {
     int64_t count = 1;
     while (r + count < rows && count < most_rows && same_slots(a, r, r + count)) ++count;
     const int64_t seen = positions.of_row(r);
-    const int64_t parts = std::max<int64_t>(1, (seen + kCachedAttentionSlots - 1) / kCachedAttentionSlots);
+    const int64_t parts = std::max<int64_t>(1, divide_up(seen, kCachedAttentionSlots));
     for (int64_t part = 0; part < parts; ++part) work.units.push_back({r, count, part, parts, work.parts});
     if (parts > 1) work.parts += parts * count;
     work.products += count * heads * seen * (d_k + d_v);

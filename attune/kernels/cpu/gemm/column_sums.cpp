@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include "attune/base/parallel.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/cpu/gemm/column_sums.h"
 #include "attune/kernels/cpu/gemm/column_sums_inl.h"
 #include "attune/kernels/gemm/column_sums.h"
@@ -48,7 +49,7 @@ void add_rows(const double* x, int64_t rows, int64_t columns, double* sums, bool
 template <class T>
 void sum_columns(const T* x, int64_t rows, int64_t columns, T* out, bool accumulate) {
   const int64_t block = cpu::column_block_rows(rows);
-  const int64_t blocks = (rows + block - 1) / block;
+  const int64_t blocks = divide_up(rows, block);
   if (blocks <= 1) return add_rows(x, rows, columns, out, accumulate);
   const auto buffer = allocate_buffer(static_cast<size_t>(blocks * columns) * sizeof(T));
   T* partial = static_cast<T*>(buffer->data());

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "attune/base/parallel.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/cpu/activation_inl.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
 #include "attune/kernels/cpu/gemm/column_sums.h"
@@ -93,7 +94,7 @@ void by_blocks(const GradientPointers<T, Dy, Dz>& a, Kernel kernel) {
     return parallel_for(a.rows, row_grain(a.columns),
                         [&](int64_t begin, int64_t end) { kernel(a, begin, end, nullptr); });
   }
-  const int64_t block = cpu::column_block_rows(a.rows), blocks = (a.rows + block - 1) / block;
+  const int64_t block = cpu::column_block_rows(a.rows), blocks = divide_up(a.rows, block);
   if (blocks <= 1) return kernel(a, 0, a.rows, a.d_bias);
   const auto buffer = allocate_buffer(static_cast<size_t>(blocks * a.columns) * sizeof(T));
   T* partial = static_cast<T*>(buffer->data());

@@ -1,5 +1,5 @@
 #pragma once
-// What products of panels write, with AVX-512. x86-64 alone.
+// Stores results of products with panels, with AVX-512. x86-64 alone.
 
 #include <immintrin.h>
 
@@ -9,7 +9,8 @@
 
 namespace attune::cpu {
 
-/// Writes one row of a panel: its sums and the bias, as far as the block has outputs.
+/// Writes sums + bias to the outputs of one panel in one row of y. Outputs that the block does not have are not
+/// written.
 __attribute__((target("avx512f"))) inline void store_panel_row(const PanelBlock& b, int64_t row, int64_t panel,
                                                                __m512 sums) {
   const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);

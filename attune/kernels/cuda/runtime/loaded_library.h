@@ -33,7 +33,7 @@ class LoadedLibrary {
   }
 
  private:
-  // Loads the library. Returns what failed, "" for nothing.
+  // Tries to load the library at `path`. Returns the error, or "" if it was loaded.
   std::string load(const std::string& path) {
     handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     return handle_ == nullptr ? dlerror() : "";

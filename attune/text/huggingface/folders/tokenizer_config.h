@@ -41,8 +41,8 @@ struct TokenizerConfig {
   std::string tokenizer_class() const;
   /// Reads `files`. Throws FileError.
   SettingsFiles read_files() const;
-  /// Returns `settings` with a tokenizer_config.json that has this class in place of another, or of none, and all of
-  /// `names`.
+  /// Returns `settings` with a tokenizer_config.json that has this class in place of another, or of none. It also names
+  /// the special tokens of `names` that no file has.
   SettingsFiles with_class(SettingsFiles settings, const std::string& name) const;
 };
 

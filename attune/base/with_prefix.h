@@ -6,7 +6,7 @@
 
 namespace attune {
 
-/// Calls check() and puts `prefix` in front of the message of a ConfigError: the field that its fields are in.
+/// Calls check(). If it throws a ConfigError, throws one whose message begins with `prefix`, such as "positions.".
 template <class Check>
 void with_prefix(std::string_view prefix, Check&& check) {
   try {
