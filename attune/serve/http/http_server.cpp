@@ -18,22 +18,20 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/buffer_traits.hpp>
-#include <boost/beast/core/buffers_suffix.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <chrono>
-#include <list>
 #include <optional>
 #include <thread>
 #include <unordered_set>
+#include <vector>
 
-#include "attune/base/fail.h"
+#include "attune/serve/http/acceptors.h"
 #include "attune/serve/http/beast_messages.h"
-#include "attune/serve/http/host_addresses.h"
 #include "attune/serve/http/http_error.h"
+#include "attune/serve/http/sending.h"
 #include "attune/serve/http/tls_context.h"
 
 namespace attune::serve {
@@ -49,10 +47,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 using RequestParser = http::request_parser<http::string_body>;
-
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
 
 /// What ends a connection's wait: something to send, or bytes from its client.
 struct Waker {
@@ -122,14 +116,12 @@ struct HttpServer::Impl {
   int64_t bodies = 0;                           // bytes of the requests that are not answered
   std::unordered_set<beast::tcp_stream*> idle;  // connections without a request
   asio::io_context io{1};                       // destroyed before what its connections use
-  std::list<tcp::acceptor> acceptors;           // one for each address
+  std::vector<tcp::acceptor> acceptors;         // one for each address
   int64_t port = 0;
   std::thread thread;
 
   Impl(const HttpOptions& o, Handler h, Refuser r) : options(o), handler(std::move(h)), refuser(std::move(r)) {}
 
-  void listen();
-  bool listen_at(const std::string& address);
   awaitable<void> accept(tcp::acceptor& acceptor);
   awaitable<void> connection(tcp::socket socket);
   template <class Stream>
@@ -144,47 +136,9 @@ struct HttpServer::Impl {
   awaitable<bool> answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker, unsigned version,
                          bool keep_alive);
   template <class Stream>
-  awaitable<bool> send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive, bool head_only,
-                             double seconds);
-  template <class Stream, class Buffers>
-  awaitable<error_code> send_piece(Stream& stream, Buffers buffers);
-  template <class Stream>
   awaitable<void> refuse(Stream& stream, HttpRequest request, HttpError error);
   static void watch(tcp::socket& socket, const std::shared_ptr<Waker>& waker);
 };
-
-// At every address of the host, on one port.
-void HttpServer::Impl::listen() {
-  if (options.port < 0 || options.port > 65535)
-    fail<ConfigError>("port = {}: needs a number from 0 to 65535", options.port);
-  port = options.port;
-  for (const std::string& address : addresses_of(options.host))
-    if (listen_at(address)) port = acceptors.back().local_endpoint().port();
-  if (acceptors.empty()) fail<ConfigError>("host = \"{}\": this machine has no such address", options.host);
-}
-
-// False for an address that this machine does not have: "localhost" may have one of a protocol that is off.
-bool HttpServer::Impl::listen_at(const std::string& address) {
-  error_code error;
-  const auto check = [&] {
-    if (error) fail<ConfigError>("{}: {}", authority_of(address, port), error.message());
-  };
-  const tcp::endpoint endpoint(asio::ip::make_address(address, error), static_cast<uint16_t>(port));
-  check();
-  tcp::acceptor acceptor(io);
-  acceptor.open(endpoint.protocol(), error);
-  if (error == boost::system::errc::address_family_not_supported) return false;
-  check();
-  acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  check();
-  acceptor.bind(endpoint, error);
-  if (error == boost::system::errc::address_not_available) return false;
-  check();
-  acceptor.listen(asio::socket_base::max_listen_connections, error);
-  check();
-  acceptors.push_back(std::move(acceptor));
-  return true;
-}
 
 awaitable<void> HttpServer::Impl::accept(tcp::acceptor& acceptor) {
   for (;;) {
@@ -377,52 +331,18 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
     if (!error && !out.piece.empty()) {
       const asio::const_buffer bytes(out.piece.data(), out.piece.size());
       if (chunked) {
-        error = co_await send_piece(stream, http::make_chunk(bytes));
+        error = co_await send_piece(stream, http::make_chunk(bytes), options.write_seconds);
       } else {
-        error = co_await send_piece(stream, bytes);
+        error = co_await send_piece(stream, bytes, options.write_seconds);
       }
     }
-    if (!error && out.ended && chunked) error = co_await send_piece(stream, http::make_chunk_last());
+    if (!error && out.ended && chunked) {
+      error = co_await send_piece(stream, http::make_chunk_last(), options.write_seconds);
+    }
     if (error) co_return false;
     if (out.ended) co_return keep_alive&& chunked;
     lowest.expires_never();
   }
-}
-
-// Returns whether all was sent. A client has `seconds` for each part that it takes.
-template <class Stream>
-awaitable<bool> HttpServer::Impl::send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive,
-                                             bool head_only, double seconds) {
-  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
-  auto message = message_of<http::string_body>(response, version, keep_alive);
-  message.body() = std::move(response.body);
-  if (response.status != 204) message.prepare_payload();
-  error_code error;
-  http::response_serializer<http::string_body> serializer(message);
-  if (head_only) {
-    lowest.expires_after(milliseconds(seconds));
-    co_await http::async_write_header(stream, serializer, redirect_error(use_awaitable, error));
-    co_return !error;
-  }
-  while (!error && !serializer.is_done()) {
-    lowest.expires_after(milliseconds(seconds));
-    co_await http::async_write_some(stream, serializer, redirect_error(use_awaitable, error));
-  }
-  co_return !error;
-}
-
-// The same for bytes of a stream.
-template <class Stream, class Buffers>
-awaitable<error_code> HttpServer::Impl::send_piece(Stream& stream, Buffers buffers) {
-  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
-  beast::buffers_suffix<Buffers> rest(buffers);
-  error_code error;
-  while (!error && beast::buffer_bytes(rest) > 0) {
-    lowest.expires_after(milliseconds(options.write_seconds));
-    const size_t sent = co_await stream.async_write_some(rest, redirect_error(use_awaitable, error));
-    rest.consume(sent);
-  }
-  co_return error;
 }
 
 // Sends the answer, then reads on for a moment: the client loses the answer if the connection is closed with bytes
@@ -446,7 +366,8 @@ HttpResponse HttpServer::plain_refusal(const HttpRequest&, const HttpError& why)
 HttpServer::HttpServer(const HttpOptions& options, Handler handler, Refuser refuser)
     : impl_(std::make_unique<Impl>(options, std::move(handler), std::move(refuser))) {
   impl_->tls = tls_context_of(options);
-  impl_->listen();
+  impl_->acceptors = listen_at_all_addresses(impl_->io, options.host, options.port);
+  impl_->port = impl_->acceptors.front().local_endpoint().port();
   for (tcp::acceptor& acceptor : impl_->acceptors) asio::co_spawn(impl_->io, impl_->accept(acceptor), asio::detached);
   impl_->thread = std::thread([impl = impl_.get()] { impl->io.run(); });
 }

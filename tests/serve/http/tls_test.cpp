@@ -151,6 +151,7 @@ TEST_F(Tls, FilesThatDoNotFitAreNamed) {
   };
   EXPECT_THAT(refusal("one.pem", "two.key"), HasSubstr("tls_key"));
   EXPECT_THAT(refusal("one.key", "one.key"), HasSubstr("tls_certificate"));
+  EXPECT_THAT(refusal("none.pem", "one.key"), HasSubstr("tls_certificate"));
   EXPECT_THAT(refusal("one.pem", "one.pem"), HasSubstr("tls_key"));
   const CommandResult locked = run_command(
       {"openssl", "pkey", "-in", file("one.key"), "-aes256", "-passout", "pass:secret", "-out", file("locked.key")});

@@ -9,7 +9,6 @@
 #include "attune/serve/http/host_addresses.h"
 #include "attune/serve/http/http_error.h"
 #include "tests/serve/slow_reader.h"
-#include "tests/support/errors.h"
 #include "tests/support/http_client.h"
 #include "tests/support/wait.h"
 
@@ -441,17 +440,6 @@ TEST(HttpServer, AnyBytesLeaveItAtWork) {
   client.get("/still");
   EXPECT_THAT(client.read_until("/still"), HasSubstr("200 OK"));
   EXPECT_TRUE(becomes([&] { return echo.server->connections() == 1; }));
-}
-
-TEST(HttpServer, AddressesThatCannotBeUsedAreNamed) {
-  const EchoServer echo;
-  const auto nothing = [](const Shared&) {};
-  EXPECT_THAT(message_of<ConfigError>([&] { HttpServer({.host = "nowhere"}, nothing); }), HasSubstr("nowhere"));
-  EXPECT_THAT(message_of<ConfigError>([&] { HttpServer({.port = echo.server->port()}, nothing); }),
-              HasSubstr("in use"));
-  EXPECT_THAT(
-      message_of<ConfigError>([&] { HttpServer({.port = 0, .tls_certificate = "/no", .tls_key = "/no"}, nothing); }),
-      HasSubstr("tls_certificate"));
 }
 
 }  // namespace
