@@ -1,5 +1,4 @@
 #include "attune/kernels/attention/attention.h"
-#include "attune/base/rounding.h"
 
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "attune/base/parallel.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/cpu/attention/attention_blocks_inl.h"
 #include "attune/kernels/cpu/attention/attention_parts.h"
 #include "attune/kernels/cpu/attention/attention_tile_inl.h"

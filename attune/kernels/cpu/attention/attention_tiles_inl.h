@@ -198,8 +198,8 @@ class TileForward {
   std::array<HeadTile, kTilesOfPart> tiles_;
 };
 
-// Backward of a part of a task. Sums over keys and over queries are formed tile after tile in ascending order, whatever
-// the parts.
+// Backward of a part of a task. Each tile of queries is laid out once for several tiles of keys. Sums over keys and
+// over queries are formed tile after tile in ascending order, whatever the parts.
 template <class T>
 class TileBackward {
  public:
@@ -209,17 +209,19 @@ class TileBackward {
         bfloat16_(arguments.in.bfloat16_tiles && lanes % 16 == 0),
         dkp_(round_up(arguments.in.d_k, lanes)),
         dvp_(round_up(arguments.in.d_v, lanes)),
-        scratch_(kTile * (5 * dkp_ + 3 * dvp_ + 2 * kTile) + 1024) {
+        scratch_(kTile * (2 * dkp_ + dvp_ + 2 * kTile + kTilesOfPart * (3 * dkp_ + 2 * dvp_)) + 1024) {
     q_ = scratch_.take(kTile * dkp_);
-    keys_ = scratch_.take(kTile * dkp_);
-    keys_t_ = scratch_.take(kTile * dkp_);
     dq_ = scratch_.take(kTile * dkp_);
-    dk_ = scratch_.take(kTile * dkp_);
     d_out_ = scratch_.take(kTile * dvp_);
-    values_t_ = scratch_.take(kTile * dvp_);
-    dv_ = scratch_.take(kTile * dvp_);
     weights_ = scratch_.take(kTile * kTile);
     d_scores_ = scratch_.take(kTile * kTile);
+    for (HeldKeys& held : held_) {
+      held.rows = scratch_.take(kTile * dkp_);
+      held.transposed = scratch_.take(kTile * dkp_);
+      held.values_t = scratch_.take(kTile * dvp_);
+      held.dk = scratch_.take(kTile * dkp_);
+      held.dv = scratch_.take(kTile * dvp_);
+    }
   }
 
   void Run(const Task<T>& task, const AttentionBackwardPart& part) {
@@ -228,63 +230,90 @@ class TileBackward {
     const int64_t query_end = std::min(part.queries.end * kTile, task.queries);
     if (part.wants_dq) ClearQueryGradients(task, query_begin, query_end, arguments_.dq);
     const int64_t key_end = std::min(part.keys.end * kTile, task.keys);
-    for (int64_t k0 = part.keys.begin * kTile; k0 < key_end; k0 += kTile) {
-      if (!part.wants_dk_dv && task.causal_limit(query_end - 1) <= k0) return;
-      const int64_t count = std::min(kTile, key_end - k0);
-      const KeyTile keys{k0, count, round_up(count, lanes_)};
-      LoadKeys(task, keys);
+    for (int64_t tile = part.keys.begin; tile * kTile < key_end; tile += kTilesOfPart) {
+      if (!part.wants_dk_dv && task.causal_limit(query_end - 1) <= tile * kTile) return;
+      const std::span<const HeldKeys> held = LoadKeys(task, tile * kTile, key_end);
       for (int64_t head = task.first_head; head < task.last_head; ++head) {
-        for (int64_t q0 = query_begin; q0 < query_end; q0 += kTile) {
-          const QueryTile queries{q0, std::min(kTile, query_end - q0)};
-          if (task.causal_limit(q0 + queries.count - 1) > k0) Add(task, part, head, queries, keys);
-        }
+        for (int64_t q0 = query_begin; q0 < query_end; q0 += kTile)
+          AddQueries(task, part, head, {q0, std::min(kTile, query_end - q0)}, held);
       }
-      if (part.wants_dk_dv) StoreKeyGradients(task, keys);
+      if (part.wants_dk_dv) StoreKeyGradients(task, held);
     }
   }
 
  private:
-  void LoadKeys(const Task<T>& task, KeyTile keys) {
+  // A tile of keys and their values, and the sums of their gradients so far.
+  struct HeldKeys {
+    KeyTile keys;
+    T *rows, *transposed;  // of the keys
+    T* values_t;
+    T *dk, *dv;
+  };
+
+  // The tiles from key `begin` on, at most kTilesOfPart.
+  std::span<const HeldKeys> LoadKeys(const Task<T>& task, int64_t begin, int64_t end) {
     const AttentionPointers<T>& in = task.in;
-    const int64_t row = task.k_begin + keys.first;
-    const T* k = in.k + row * in.k_row + task.kv_head * in.d_k;
-    const T* v = in.v + row * in.v_row + task.kv_head * in.d_v;
-    CopyRows(k, in.k_row, keys.count, in.d_k, dkp_, keys_);
-    CopyTransposed(k, in.k_row, keys.count, in.d_k, keys.padded, keys_t_);
-    CopyTransposed(v, in.v_row, keys.count, in.d_v, keys.padded, values_t_);
-    std::fill_n(dk_, keys.count * dkp_, T{0});
-    std::fill_n(dv_, keys.count * dvp_, T{0});
+    size_t loaded = 0;
+    for (int64_t k0 = begin; k0 < end && loaded < held_.size(); k0 += kTile) {
+      const int64_t count = std::min(kTile, end - k0), row = task.k_begin + k0;
+      HeldKeys& held = held_[loaded++];
+      held.keys = {k0, count, round_up(count, lanes_)};
+      const T* k = in.k + row * in.k_row + task.kv_head * in.d_k;
+      const T* v = in.v + row * in.v_row + task.kv_head * in.d_v;
+      CopyRows(k, in.k_row, count, in.d_k, dkp_, held.rows);
+      CopyTransposed(k, in.k_row, count, in.d_k, held.keys.padded, held.transposed);
+      CopyTransposed(v, in.v_row, count, in.d_v, held.keys.padded, held.values_t);
+      std::fill_n(held.dk, count * dkp_, T{0});
+      std::fill_n(held.dv, count * dvp_, T{0});
+    }
+    return std::span(held_).first(loaded);
   }
 
-  // One tile of queries by one of keys: dk and dv are summed in their tiles, dq is added to the output.
-  void Add(const Task<T>& task, const AttentionBackwardPart& part, int64_t head, QueryTile queries, KeyTile keys) {
-    const hn::ScalableTag<T> d;
+  // One tile of queries by the tiles of keys: dk and dv are summed in their tiles, dq is added to the output.
+  void AddQueries(const Task<T>& task, const AttentionBackwardPart& part, int64_t head, QueryTile queries,
+                  std::span<const HeldKeys> tiles) {
     const AttentionPointers<T>& in = task.in;
+    const int64_t limit = task.causal_limit(queries.first + queries.count - 1);
+    if (limit <= tiles.front().keys.first) return;
     const int64_t q_row = task.q_begin + queries.first, o_stride = in.heads * in.d_v;
     CopyRows(in.q + q_row * in.q_row + head * in.d_k, in.q_row, queries.count, in.d_k, dkp_, q_);
     CopyRows(arguments_.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, dvp_, d_out_);
-    ComputeScores(task, head, queries, keys);
-    if (part.wants_dk_dv) {
-      Multiply(d, in_tiles_, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {dv_, keys.count, dvp_}, true);
-      Multiply(d, in_tiles_, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {dk_, keys.count, dkp_}, true);
+    for (const HeldKeys& held : tiles) {
+      if (held.keys.first < limit) Add(task, part, head, queries, held, &held != tiles.data());
     }
     if (!part.wants_dq) return;
-    Multiply(d, in_tiles_, {d_scores_, keys.padded, 1}, {keys_, dkp_, keys.count}, {dq_, queries.count, dkp_}, false);
     for (int64_t i = 0; i < queries.count; ++i) {
       T* out = arguments_.dq + (q_row + i) * in.q_row + head * in.d_k;
       for (int64_t c = 0; c < in.d_k; ++c) out[c] += dq_[i * dkp_ + c];
     }
   }
 
+  // `add_dq`: dq_ has a sum already.
+  void Add(const Task<T>& task, const AttentionBackwardPart& part, int64_t head, QueryTile queries,
+           const HeldKeys& held, bool add_dq) {
+    const hn::ScalableTag<T> d;
+    const KeyTile& keys = held.keys;
+    ComputeScores(task, head, queries, held);
+    if (part.wants_dk_dv) {
+      Multiply(d, in_tiles_, {weights_, 1, keys.padded}, {d_out_, dvp_, queries.count}, {held.dv, keys.count, dvp_},
+               true);
+      Multiply(d, in_tiles_, {d_scores_, 1, keys.padded}, {q_, dkp_, queries.count}, {held.dk, keys.count, dkp_}, true);
+    }
+    if (part.wants_dq)
+      Multiply(d, in_tiles_, {d_scores_, keys.padded, 1}, {held.rows, dkp_, keys.count}, {dq_, queries.count, dkp_},
+               add_dq);
+  }
+
   // weights_ = softmax weights of a tile (formed again from log_sum_exp), then with dropout for dv; d_scores_ = the
   // gradient of the scores: w * (dropout(d_out v^T) - sum(d_out * out)) * scale.
-  void ComputeScores(const Task<T>& task, int64_t head, QueryTile queries, KeyTile keys) {
+  void ComputeScores(const Task<T>& task, int64_t head, QueryTile queries, const HeldKeys& held) {
     const hn::ScalableTag<T> d;
     const AttentionPointers<T>& in = task.in;
-    Multiply(d, in_tiles_, {q_, dkp_, 1}, {keys_t_, keys.padded, in.d_k}, {weights_, queries.count, keys.padded},
-             false);
-    Multiply(d, in_tiles_, {d_out_, dvp_, 1}, {values_t_, keys.padded, in.d_v}, {d_scores_, queries.count, keys.padded},
-             false);
+    const KeyTile& keys = held.keys;
+    Multiply(d, in_tiles_, {q_, dkp_, 1}, {held.transposed, keys.padded, in.d_k},
+             {weights_, queries.count, keys.padded}, false);
+    Multiply(d, in_tiles_, {d_out_, dvp_, 1}, {held.values_t, keys.padded, in.d_v},
+             {d_scores_, queries.count, keys.padded}, false);
     for (int64_t i = 0; i < queries.count; ++i) {
       const int64_t query = queries.first + i, row = (task.q_begin + query) * in.heads + head;
       T* w = weights_ + i * keys.padded;
@@ -296,12 +325,14 @@ class TileBackward {
     }
   }
 
-  void StoreKeyGradients(const Task<T>& task, KeyTile keys) {
+  void StoreKeyGradients(const Task<T>& task, std::span<const HeldKeys> tiles) {
     const AttentionPointers<T>& in = task.in;
-    for (int64_t j = 0; j < keys.count; ++j) {
-      const int64_t row = task.k_begin + keys.first + j;
-      std::copy_n(dk_ + j * dkp_, in.d_k, arguments_.dk + row * in.k_row + task.kv_head * in.d_k);
-      std::copy_n(dv_ + j * dvp_, in.d_v, arguments_.dv + row * in.v_row + task.kv_head * in.d_v);
+    for (const HeldKeys& held : tiles) {
+      for (int64_t j = 0; j < held.keys.count; ++j) {
+        const int64_t row = task.k_begin + held.keys.first + j;
+        std::copy_n(held.dk + j * dkp_, in.d_k, arguments_.dk + row * in.k_row + task.kv_head * in.d_k);
+        std::copy_n(held.dv + j * dvp_, in.d_v, arguments_.dv + row * in.v_row + task.kv_head * in.d_v);
+      }
     }
   }
 
@@ -311,7 +342,8 @@ class TileBackward {
   bool in_tiles_ = false;  // products of the task
   const int64_t dkp_, dvp_;
   Scratch<T> scratch_;
-  T *q_, *keys_, *keys_t_, *dq_, *dk_, *d_out_, *values_t_, *dv_, *weights_, *d_scores_;
+  T *q_, *dq_, *d_out_, *weights_, *d_scores_;
+  std::array<HeldKeys, kTilesOfPart> held_;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
