@@ -67,6 +67,16 @@ def expected_of(model, ids, mask):
     return tensors, tokens
 
 
+def write_model(model, out, tensors, tokens):
+    """Writes the folder: the model, a vocabulary of its size, and what expected_of() returned."""
+    model.save_pretrained(out)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces += [f"w{i}" for i in range(model.config.vocab_size - len(pieces))]
+    (out / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    save_file({key: value.contiguous() for key, value in tensors.items()}, out / "expected.safetensors")
+    (out / "expected.json").write_text(json.dumps(tokens) + "\n")
+
+
 def main():
     name, out, fields = sys.argv[1], pathlib.Path(sys.argv[2]), json.loads(sys.argv[3])
     generation = json.loads(sys.argv[4]) if len(sys.argv) > 4 else {}
@@ -75,13 +85,7 @@ def main():
     randomise(model, seed=1)
     for key, value in generation.items():
         setattr(model.generation_config, key, value)
-    model.save_pretrained(out)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    pieces += [f"w{i}" for i in range(model.config.vocab_size - len(pieces))]
-    (out / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    tensors, tokens = expected_of(model, *inputs(model.config.vocab_size))
-    save_file({key: value.contiguous() for key, value in tensors.items()}, out / "expected.safetensors")
-    (out / "expected.json").write_text(json.dumps(tokens) + "\n")
+    write_model(model, out, *expected_of(model, *inputs(model.config.vocab_size)))
 
 
 if __name__ == "__main__":
