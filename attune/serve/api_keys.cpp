@@ -59,12 +59,17 @@ ApiKeys::ApiKeys(const std::filesystem::path& file) {
   if (keys_.empty()) fail<ConfigError>("{}: has no keys", file.string());
 }
 
-Client ApiKeys::find(std::string_view key) const {
-  if (keys_.empty()) return {};
+const ApiKeys::Key* ApiKeys::find_key(std::string_view key) const {
   const std::string digest = sha256(key);
   const Key* found = nullptr;
   for (const Key& known : keys_)
     if (equal(known.digest, digest)) found = &known;
+  return found;
+}
+
+Client ApiKeys::find(std::string_view key) const {
+  if (!on()) return {};
+  const Key* found = find_key(key);
   if (found == nullptr)
     throw HttpError(401, key.empty() ? "an API key is needed: Authorization: Bearer KEY" : "the API key is not known",
                     "", "invalid_api_key");

@@ -30,8 +30,9 @@ class ApiKeys {
   explicit ApiKeys(const std::filesystem::path& file);
 
   bool on() const { return !keys_.empty(); }
-  /// Returns the client with this key. Throws HttpError (401) if keys are on and none is like it. The time that this
-  /// takes says nothing about the keys.
+  /// Whether find() gives a client. Both take a time that says nothing about the keys.
+  bool know(std::string_view key) const { return !on() || find_key(key) != nullptr; }
+  /// Returns the client with this key. Throws HttpError (401) if keys are on and none is like it.
   Client find(std::string_view key) const;
 
  private:
@@ -39,6 +40,8 @@ class ApiKeys {
     Client client;
     std::string digest;
   };
+  const Key* find_key(std::string_view key) const;
+
   std::vector<Key> keys_;
 };
 

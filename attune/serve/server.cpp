@@ -27,7 +27,8 @@ Server::Server(const ServeConfig& config, std::function<void(const std::string&)
     : service_(config, std::move(log)),
       http_(
           service_.config().http, [this](const std::shared_ptr<Exchange>& exchange) { service_.handle(exchange); },
-          [this](const HttpRequest& request, const HttpError& why) { return service_.refuse(request, why); }) {}
+          [this](const HttpRequest& request, const HttpError& why) { return service_.refuse(request, why); },
+          [this](const HttpRequest& head) { return service_.knows_client(head); }) {}
 
 void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
   std::future<void> loading;  // on a thread of its own, so that `stop` is seen meanwhile; the destructor waits for it

@@ -173,6 +173,10 @@ HttpResponse Service::refuse(const HttpRequest& request, const HttpError& why) {
   return std::move(*exchange->take().head);
 }
 
+bool Service::knows_client(const HttpRequest& head) const {
+  return keys_.know(key_of_headers(head));
+}
+
 void Service::handle(const std::shared_ptr<Exchange>& exchange) {
   const bool late = draining_;  // a server that stops waits for what it has, not for what it refuses
   if (!late) ++open_calls_;

@@ -34,6 +34,9 @@ class Service {
   /// path, with an id. Writes it to the log too.
   HttpResponse refuse(const HttpRequest& request, const HttpError& why);
 
+  /// Whether a request has a known key in a header, or needs none.
+  bool knows_client(const HttpRequest& head) const;
+
   /// Loads the models; requests get 503 until then.
   void load();
   /// Loads models whose folders have changed, and says so in the log. After drain() none is loaded any more.

@@ -138,6 +138,9 @@ TEST(ApiKeys, FindTheClient) {
   EXPECT_THROW(keys.find(""), HttpError);
   EXPECT_THROW(keys.find("0123456789abcdeF"), HttpError);
   EXPECT_TRUE(ApiKeys().find("").admin);
+  EXPECT_TRUE(keys.know("0123456789abcdef"));
+  EXPECT_FALSE(keys.know("0123456789abcdeF"));
+  EXPECT_TRUE(ApiKeys().know(""));
 }
 
 TEST(ApiKeys, AFileThatIsWrongIsNamed) {

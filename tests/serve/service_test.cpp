@@ -379,6 +379,8 @@ TEST(Service, KeysSayWhoMayAsk) {
   TestService t(config);
   EXPECT_EQ(t.get("/health").status, 200);
   EXPECT_EQ(t.get("/v1/models").status, 401);
+  EXPECT_FALSE(t.service->knows_client({.headers = {{"authorization", "Bearer 0123456789abcdeg"}}}));
+  EXPECT_TRUE(t.service->knows_client({.headers = {{"authorization", "Bearer fedcba9876543210"}}}));
   const auto ask = [&](const std::string& path, const std::string& key) {
     return t.ask({.method = "POST", .path = path, .headers = {{"authorization", "Bearer " + key}}, .body = "{}"});
   };

@@ -109,18 +109,20 @@ struct HttpServer::Impl {
   HttpOptions options;
   Handler handler;
   Refuser refuser;
+  Recogniser is_known;
   std::optional<asio::ssl::context> tls;
   std::atomic<int64_t> connections{0};
-  std::atomic<int64_t> answers{0};              // at work
-  bool draining = false, stopped = false;       // of the server's thread, as is what follows
-  int64_t bodies = 0;                           // bytes of the requests that are not answered
-  std::unordered_set<beast::tcp_stream*> idle;  // connections without a request
-  asio::io_context io{1};                       // destroyed before what its connections use
-  std::vector<tcp::acceptor> acceptors;         // one for each address
+  std::atomic<int64_t> answers{0};               // at work
+  bool draining = false, stopped = false;        // of the server's thread, as is what follows
+  int64_t known_bodies = 0, unknown_bodies = 0;  // bytes of the requests that are not answered
+  std::unordered_set<beast::tcp_stream*> idle;   // connections without a request
+  asio::io_context io{1};                        // destroyed before what its connections use
+  std::vector<tcp::acceptor> acceptors;          // one for each address
   int64_t port = 0;
   std::thread thread;
 
-  Impl(const HttpOptions& o, Handler h, Refuser r) : options(o), handler(std::move(h)), refuser(std::move(r)) {}
+  Impl(const HttpOptions& o, Handler h, Refuser r, Recogniser k)
+      : options(o), handler(std::move(h)), refuser(std::move(r)), is_known(std::move(k)) {}
 
   awaitable<void> accept(tcp::acceptor& acceptor);
   awaitable<void> connection(tcp::socket socket);
@@ -129,8 +131,9 @@ struct HttpServer::Impl {
   template <class Stream>
   awaitable<error_code> read_head(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, bool first);
   template <class Stream>
-  awaitable<error_code> read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, Share& share);
-  int64_t most_of_bodies() const { return std::max(options.bodies_bytes, options.body_bytes); }
+  awaitable<error_code> read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, bool known,
+                                  Share& share);
+  bool too_many_bodies(bool known) const;
   std::optional<HttpError> refusal_of(const error_code& error) const;
   template <class Stream>
   awaitable<bool> answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker, unsigned version,
@@ -208,8 +211,9 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
       http::response<http::empty_body> go_on(http::status::continue_, version);
       co_await http::async_write(stream, go_on, redirect_error(use_awaitable, error));
     }
-    Share share(bodies);
-    if (!error) error = co_await read_body(stream, buffer, parser, share);
+    const bool known = !error && is_known(request);
+    Share share(known ? known_bodies : unknown_bodies);
+    if (!error) error = co_await read_body(stream, buffer, parser, known, share);
     fault = refusal_of(error);
     if (fault) co_return co_await refuse(stream, std::move(request), *fault);
     if (error) co_return;
@@ -249,17 +253,23 @@ awaitable<error_code> HttpServer::Impl::read_head(Stream& stream, beast::flat_bu
   co_return error;
 }
 
-// All bodies together have a limit: clients without a key can send them too, since /translate has its key in the body.
+// Clients without a key can send bodies too, since /translate has its key in the body: half of the bytes are not
+// theirs.
+bool HttpServer::Impl::too_many_bodies(bool known) const {
+  const bool too_many = known_bodies + unknown_bodies > std::max(options.bodies_bytes, options.body_bytes);
+  return too_many || (!known && unknown_bodies > std::max(options.bodies_bytes / 2, options.body_bytes));
+}
+
 template <class Stream>
 awaitable<error_code> HttpServer::Impl::read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser,
-                                                  Share& share) {
+                                                  bool known, Share& share) {
   error_code error;
   beast::get_lowest_layer(stream).expires_after(milliseconds(options.body_seconds));
   parser.eager(true);
   while (!error && !parser.is_done()) {
     co_await http::async_read_some(stream, buffer, parser, redirect_error(use_awaitable, error));
     share.set(parser.get().body().size());
-    if (!error && bodies > most_of_bodies()) error = make_error_code(boost::system::errc::not_enough_memory);
+    if (!error && too_many_bodies(known)) error = make_error_code(boost::system::errc::not_enough_memory);
   }
   co_return error;
 }
@@ -272,7 +282,7 @@ std::optional<HttpError> HttpServer::Impl::refusal_of(const error_code& error) c
   if (error == http::error::body_limit)
     return HttpError(413, fmt::format("the body has more than {} bytes", options.body_bytes));
   if (error == boost::system::errc::not_enough_memory)
-    return HttpError(503, fmt::format("the bodies of all requests have more than {} bytes", most_of_bodies()));
+    return HttpError(503, "the bodies of the requests that are not answered have more bytes than http.bodies_bytes");
   if (error && error != http::error::end_of_stream &&
       error.category() == make_error_code(http::error::bad_method).category())
     return HttpError(400, "this is not HTTP: " + error.message());
@@ -363,8 +373,8 @@ HttpResponse HttpServer::plain_refusal(const HttpRequest&, const HttpError& why)
   return {.status = why.status(), .body = fmt::format("{{\"error\":\"{}\"}}", why.what())};
 }
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handler, Refuser refuser)
-    : impl_(std::make_unique<Impl>(options, std::move(handler), std::move(refuser))) {
+HttpServer::HttpServer(const HttpOptions& options, Handler handler, Refuser refuser, Recogniser is_known)
+    : impl_(std::make_unique<Impl>(options, std::move(handler), std::move(refuser), std::move(is_known))) {
   impl_->tls = tls_context_of(options);
   impl_->acceptors = listen_at_all_addresses(impl_->io, options.host, options.port);
   impl_->port = impl_->acceptors.front().local_endpoint().port();

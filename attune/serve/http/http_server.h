@@ -18,7 +18,7 @@ struct HttpOptions {
   int64_t connections = 4096;                      // at once; more are refused with 503, with TLS closed unanswered
   int64_t header_bytes = 16 << 10;
   int64_t body_bytes = 4 << 20;
-  int64_t bodies_bytes = 256 << 20;  // of all unanswered requests together; at least body_bytes counts; beyond it 503
+  int64_t bodies_bytes = 256 << 20;  // of all unanswered requests together, see Recogniser; beyond it 503
   int64_t unsent_bytes = 16 << 20;   // of a stream, waiting for its client; with more the client counts as gone
   double header_seconds = 10;        // for a TLS handshake, and for the headers of a request from its first byte
   double body_seconds = 30;          // for the body
@@ -38,9 +38,16 @@ class HttpServer {
   using Refuser = std::function<HttpResponse(const HttpRequest& request, const HttpError& why)>;
   static HttpResponse plain_refusal(const HttpRequest& request, const HttpError& why);
 
+  /// Whether the head of a request says who sends it. Called on the server's thread before the body is read. The
+  /// bodies of unknown clients have half of bodies_bytes, at least body_bytes, so that there is room for those of
+  /// others.
+  using Recogniser = std::function<bool(const HttpRequest& head)>;
+  static bool everybody_is_known(const HttpRequest&) { return true; }
+
   /// Begins to listen, at every address of the host. Throws ConfigError for a host without an address, a port that is
   /// in use, and a certificate that cannot be used.
-  HttpServer(const HttpOptions& options, Handler handler, Refuser refuser = plain_refusal);
+  HttpServer(const HttpOptions& options, Handler handler, Refuser refuser = plain_refusal,
+             Recogniser is_known = everybody_is_known);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   /// Ends all connections.

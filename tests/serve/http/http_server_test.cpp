@@ -27,9 +27,10 @@ using Shared = std::shared_ptr<Exchange>;
 // Answers with what it was asked; keeps what is asked at /wait.
 class EchoServer {
  public:
-  explicit EchoServer(HttpOptions options = {}) {
+  explicit EchoServer(HttpOptions options = {},
+                      const HttpServer::Recogniser& is_known = HttpServer::everybody_is_known) {
     options.port = 0;
-    server = std::make_unique<HttpServer>(options, [this](const Shared& exchange) {
+    const auto echo = [this](const Shared& exchange) {
       const HttpRequest& r = exchange->request();
       if (r.path == "/wait") {
         const std::lock_guard lock(mutex_);
@@ -37,7 +38,8 @@ class EchoServer {
         return;
       }
       exchange->respond({.body = r.method + " " + r.path + "?" + r.query + " " + r.body});
-    });
+    };
+    server = std::make_unique<HttpServer>(options, echo, HttpServer::plain_refusal, is_known);
   }
   Shared waiting() {
     Shared found;
@@ -302,7 +304,20 @@ TEST(HttpServer, AStreamThatIsNotReadEnds) {
   EXPECT_FALSE(read_slowly(silent, std::chrono::milliseconds(0)).ends_with("\r\n0\r\n\r\n")) << "it has no end";
 }
 
-// Also a client without a key may send one.
+TEST(HttpServer, BodiesOfUnknownClientsLeaveRoomForThoseOfOthers) {
+  const auto is_known = [](const HttpRequest& head) { return head.header("x-api-key") == "known"; };
+  EchoServer echo({.body_bytes = 100'000, .bodies_bytes = 200'000}, is_known);
+  HttpClient large = echo.client();
+  large.post("/wait", std::string(100'000, 'x'));
+  ASSERT_NE(echo.waiting(), nullptr);
+  HttpClient unknown = echo.client();
+  unknown.post("/unknown", "body");
+  EXPECT_THAT(unknown.read_all(), StartsWith("HTTP/1.1 503"));
+  HttpClient known = echo.client();
+  known.post("/known", std::string(50'000, 'y'), "X-Api-Key: known\r\nConnection: close\r\n");
+  EXPECT_THAT(known.read_all(), StartsWith("HTTP/1.1 200"));
+}
+
 TEST(HttpServer, AllBodiesTogetherAreLimited) {
   EchoServer echo({.body_bytes = 100'000, .bodies_bytes = 100'000});
   HttpClient large = echo.client();
