@@ -205,6 +205,7 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
     if (route.access != Access::open && draining_) throw HttpError(503, "the server is stopping", "", "draining");
     if (draining_ || is_answered_inline(route)) return route.handle(*this, call);  // the pool may have ended
     pool_.add([this, call, handler = route.handle] {
+      if (*call->unwanted()) return;
       try {
         handler(*this, call);
       } catch (...) {

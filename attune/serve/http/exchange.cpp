@@ -4,8 +4,12 @@
 
 namespace attune::serve {
 
-Exchange::Exchange(HttpRequest request, std::function<void()> wake, size_t most_unsent)
-    : request_(std::move(request)), most_unsent_(most_unsent), wake_(std::move(wake)) {}
+Exchange::Exchange(HttpRequest request, std::function<void()> wake, size_t most_unsent,
+                   std::unique_ptr<BodyShare> body_share)
+    : request_(std::move(request)),
+      body_share_(std::move(body_share)),
+      most_unsent_(most_unsent),
+      wake_(std::move(wake)) {}
 
 void Exchange::respond(HttpResponse response) {
   std::unique_lock lock(mutex_);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "attune/serve/http/body_bytes.h"
 #include "attune/serve/http/message.h"
 
 namespace attune::serve {
@@ -21,7 +22,9 @@ class Exchange {
  public:
   /// `wake` is called, from the answering thread, when there is something to send; empty: never. A client that leaves
   /// more than `most_unsent` bytes of a stream unread counts as gone: nothing else bounds what waits for it.
-  explicit Exchange(HttpRequest request, std::function<void()> wake = {}, size_t most_unsent = SIZE_MAX);
+  /// `body_share` counts the body for as long as this keeps it.
+  explicit Exchange(HttpRequest request, std::function<void()> wake = {}, size_t most_unsent = SIZE_MAX,
+                    std::unique_ptr<BodyShare> body_share = {});
 
   const HttpRequest& request() const { return request_; }
   HttpRequest& request() { return request_; }
@@ -59,6 +62,7 @@ class Exchange {
   void drop();
 
   HttpRequest request_;
+  const std::unique_ptr<BodyShare> body_share_;
   const size_t most_unsent_;
   const std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
   const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);

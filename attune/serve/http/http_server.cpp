@@ -30,6 +30,7 @@
 
 #include "attune/serve/http/acceptors.h"
 #include "attune/serve/http/beast_messages.h"
+#include "attune/serve/http/body_bytes.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/http/sending.h"
 #include "attune/serve/http/tls_context.h"
@@ -86,23 +87,6 @@ struct Count {
   ~Count() { --count; }
 };
 
-// Adds a number of bytes to a sum, and takes them off again when it is destroyed.
-class Share {
- public:
-  explicit Share(int64_t& sum) : sum_(sum) {}
-  Share(const Share&) = delete;
-  Share& operator=(const Share&) = delete;
-  ~Share() { set(0); }
-  void set(size_t bytes) {
-    sum_ += static_cast<int64_t>(bytes) - bytes_;
-    bytes_ = static_cast<int64_t>(bytes);
-  }
-
- private:
-  int64_t& sum_;
-  int64_t bytes_ = 0;
-};
-
 }  // namespace
 
 struct HttpServer::Impl {
@@ -112,12 +96,12 @@ struct HttpServer::Impl {
   Recogniser is_known;
   std::optional<asio::ssl::context> tls;
   std::atomic<int64_t> connections{0};
-  std::atomic<int64_t> answers{0};               // at work
-  bool draining = false, stopped = false;        // of the server's thread, as is what follows
-  int64_t known_bodies = 0, unknown_bodies = 0;  // bytes of the requests that are not answered
-  std::unordered_set<beast::tcp_stream*> idle;   // connections without a request
-  asio::io_context io{1};                        // destroyed before what its connections use
-  std::vector<tcp::acceptor> acceptors;          // one for each address
+  std::atomic<int64_t> answers{0};         // at work
+  bool draining = false, stopped = false;  // of the server's thread, as is what follows
+  const std::shared_ptr<BodyBytes> bodies = std::make_shared<BodyBytes>();  // of requests that are in memory
+  std::unordered_set<beast::tcp_stream*> idle;                              // connections without a request
+  asio::io_context io{1};                                                   // destroyed before what its connections use
+  std::vector<tcp::acceptor> acceptors;                                     // one for each address
   int64_t port = 0;
   std::thread thread;
 
@@ -131,10 +115,9 @@ struct HttpServer::Impl {
   template <class Stream>
   awaitable<error_code> read_head(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, bool first);
   template <class Stream>
-  awaitable<error_code> read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, bool known,
-                                  Share& share);
+  awaitable<error_code> read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser, BodyShare& share);
   bool too_many_bodies(bool known) const;
-  std::optional<HttpError> refusal_of(const error_code& error) const;
+  std::optional<HttpError> refusal_of(const error_code& error, bool known) const;
   template <class Stream>
   awaitable<bool> answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker, unsigned version,
                          bool keep_alive);
@@ -211,19 +194,22 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
       http::response<http::empty_body> go_on(http::status::continue_, version);
       co_await http::async_write(stream, go_on, redirect_error(use_awaitable, error));
     }
-    const bool known = !error && is_known(request);
-    Share share(known ? known_bodies : unknown_bodies);
-    if (!error) error = co_await read_body(stream, buffer, parser, known, share);
-    fault = refusal_of(error);
-    if (fault) co_return co_await refuse(stream, std::move(request), *fault);
+    auto share = std::make_unique<BodyShare>(bodies, !error && is_known(request));
+    if (!error) error = co_await read_body(stream, buffer, parser, *share);
+    fault = refusal_of(error, share->known());
+    if (fault) {
+      std::string().swap(parser.get().body());  // its memory too, before the client reads the answer
+      share.reset();
+      co_return co_await refuse(stream, std::move(request), *fault);
+    }
     if (error) co_return;
     request.body = std::move(parser.get().body());
     waker->readable = false;
     const auto wake = [waker, executor = io.get_executor()] {
       asio::post(executor, [waker] { waker->timer.cancel(); });
     };
-    const auto exchange =
-        std::make_shared<Exchange>(std::move(request), wake, static_cast<size_t>(options.unsent_bytes));
+    const auto exchange = std::make_shared<Exchange>(std::move(request), wake,
+                                                     static_cast<size_t>(options.unsent_bytes), std::move(share));
     handler(exchange);
     const bool goes_on = co_await answer(stream, *exchange, waker, version, keep_alive);
     exchange->abandon();
@@ -256,33 +242,35 @@ awaitable<error_code> HttpServer::Impl::read_head(Stream& stream, beast::flat_bu
 // Clients without a key can send bodies too, since /translate has its key in the body: half of the bytes are not
 // theirs.
 bool HttpServer::Impl::too_many_bodies(bool known) const {
-  const bool too_many = known_bodies + unknown_bodies > std::max(options.bodies_bytes, options.body_bytes);
-  return too_many || (!known && unknown_bodies > std::max(options.bodies_bytes / 2, options.body_bytes));
+  const int64_t most = std::max(options.bodies_bytes, 2 * options.body_bytes), unknown = bodies->unknown;
+  return bodies->known + unknown > most || (!known && unknown > most / 2);
 }
 
 template <class Stream>
 awaitable<error_code> HttpServer::Impl::read_body(Stream& stream, beast::flat_buffer& buffer, RequestParser& parser,
-                                                  bool known, Share& share) {
+                                                  BodyShare& share) {
   error_code error;
   beast::get_lowest_layer(stream).expires_after(milliseconds(options.body_seconds));
   parser.eager(true);
   while (!error && !parser.is_done()) {
     co_await http::async_read_some(stream, buffer, parser, redirect_error(use_awaitable, error));
     share.set(parser.get().body().size());
-    if (!error && too_many_bodies(known)) error = make_error_code(boost::system::errc::not_enough_memory);
+    if (!error && too_many_bodies(share.known())) error = make_error_code(boost::system::errc::not_enough_memory);
   }
   co_return error;
 }
 
 // What the client is told of an error of reading; none: nothing.
-std::optional<HttpError> HttpServer::Impl::refusal_of(const error_code& error) const {
+std::optional<HttpError> HttpServer::Impl::refusal_of(const error_code& error, bool known) const {
   if (error == http::error::header_limit) return HttpError(431, "the headers are too long");
   if (error == http::error::buffer_overflow)
     return HttpError(431, "the line before a chunk, or what follows the last one, is too long");
   if (error == http::error::body_limit)
     return HttpError(413, fmt::format("the body has more than {} bytes", options.body_bytes));
   if (error == boost::system::errc::not_enough_memory)
-    return HttpError(503, "the bodies of the requests that are not answered have more bytes than http.bodies_bytes");
+    return HttpError(503, fmt::format("the bodies of the requests that are not answered have more bytes than "
+                                      "http.bodies_bytes allows{}",
+                                      known ? "" : " for requests without a known key in a header"));
   if (error && error != http::error::end_of_stream &&
       error.category() == make_error_code(http::error::bad_method).category())
     return HttpError(400, "this is not HTTP: " + error.message());

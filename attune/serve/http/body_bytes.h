@@ -1,0 +1,37 @@
+#pragma once
+// How many bytes the bodies of all requests in memory have together.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace attune::serve {
+
+/// Bytes of the bodies of clients that are known, and of others. Thread-safe.
+struct BodyBytes {
+  std::atomic<int64_t> known{0}, unknown{0};
+};
+
+/// The bytes of one body, which are part of such a sum until this is destroyed.
+class BodyShare {
+ public:
+  BodyShare(std::shared_ptr<BodyBytes> all, bool known) : all_(std::move(all)), known_(known) {}
+  BodyShare(const BodyShare&) = delete;
+  BodyShare& operator=(const BodyShare&) = delete;
+  ~BodyShare() { set(0); }
+
+  bool known() const { return known_; }
+  void set(size_t bytes) {
+    (known_ ? all_->known : all_->unknown) += static_cast<int64_t>(bytes) - bytes_;
+    bytes_ = static_cast<int64_t>(bytes);
+  }
+
+ private:
+  const std::shared_ptr<BodyBytes> all_;
+  const bool known_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace attune::serve
