@@ -15,6 +15,7 @@
 #include "attune/base/address_space.h"
 #include "attune/base/descriptor.h"
 #include "attune/base/fail.h"
+#include "attune/base/rounding.h"
 #include "attune/base/temporary.h"
 
 namespace attune {
@@ -190,7 +191,7 @@ void MappedFile::release(std::span<const std::byte> part) const {
   const auto own = reinterpret_cast<uintptr_t>(data_);
   const uintptr_t begin = std::max(reinterpret_cast<uintptr_t>(part.data()), own);
   const uintptr_t end = std::min(reinterpret_cast<uintptr_t>(part.data()) + part.size(), own + size_);
-  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  const uintptr_t first = round_up(begin, page), last = end / page * page;
   if (first < last) ::madvise(data_ + (first - own), last - first, MADV_DONTNEED);  // a failure loses nothing
 }
 

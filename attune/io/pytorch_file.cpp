@@ -181,10 +181,8 @@ void with_values(Bytes file, const LocatedTensor& tensor, Use use) {
 
 }  // namespace
 
-PytorchReader::PytorchReader(const std::filesystem::path& path)
-    : path_(path), file_(std::make_shared<const MappedFile>(path, FileAccess::copy_on_write)) {
+PytorchReader::PytorchReader(const std::filesystem::path& path) : MappedTensors(path) {
   const Bytes bytes = file_->bytes();
-  buffer_ = std::make_shared<Buffer>(file_->writable(), bytes.size(), file_);
   if (begins_with(bytes, kZipMagic)) {
     tensors_ = read_archive(bytes, path.string());
   } else if (begins_with(bytes, kLegacyMagic)) {
@@ -193,13 +191,6 @@ PytorchReader::PytorchReader(const std::filesystem::path& path)
     check_is_fetched({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
     fail<FileError>("{}: is no file of torch.save", path.string());
   }
-}
-
-std::vector<std::string> PytorchReader::names() const {
-  std::vector<std::string> names;
-  names.reserve(tensors_.size());
-  for (const auto& [name, tensor] : tensors_) names.push_back(name);
-  return names;
 }
 
 // Tensors may be views of one storage. Together they count for at most 4 numbers for each byte of the file, so that a
@@ -229,25 +220,13 @@ Tensor PytorchReader::map(const std::string& name, DType dtype) const {
 }
 
 Tensor PytorchReader::map_or_copy(const std::string& name, DType dtype) const {
+  check_type(name, dtype);
   const LocatedTensor& tensor = find(name);
-  if (tensor.type != stored_type(dtype))
-    fail<FileError>("{}: tensor {} is {}, needs {}", path_.string(), in_quotes(name), stored_name(tensor.type),
-                    stored_name(stored_type(dtype)));
   Tensor result = map(name, dtype);
   if (!result.defined())
     with_values(file_->bytes(), tensor,
                 [&](Bytes values) { result = Tensor::from_bytes(tensor.shape, dtype, values); });
   return result;
-}
-
-void PytorchReader::release_pages(const Tensor& tensor) const {
-  if (tensor.defined()) file_->release(tensor.host_bytes());
-}
-
-const LocatedTensor& PytorchReader::find(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end()) fail<FileError>("{}: has no tensor {}", path_.string(), in_quotes(name));
-  return found->second;
 }
 
 }  // namespace attune

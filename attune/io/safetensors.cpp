@@ -25,10 +25,8 @@ const std::string kNoDigest(64, '0');  // in the place of the digest while it is
 
 }  // namespace
 
-SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
-    : path_(path), file_(std::make_shared<const MappedFile>(path, FileAccess::copy_on_write)) {
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : MappedTensors(path) {
   const std::span<const std::byte> bytes = file_->bytes();
-  buffer_ = std::make_shared<Buffer>(file_->writable(), bytes.size(), file_);
   if (bytes.size() < kLengthBytes)
     fail<FileError>("{}: is no safetensors file: has {} bytes, needs at least 8", path.string(), bytes.size());
   check_is_fetched({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
@@ -41,28 +39,23 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
     fail<FileError>("{}: header length {} is beyond the file, which has {} bytes left", path.string(), length, rest);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
   data_ = bytes.subspan(kLengthBytes + length);
-  header_ = parse_safetensors_header(text, path.string(), data_.size());
-}
-
-std::vector<std::string> SafetensorsReader::names() const {
-  std::vector<std::string> names;
-  names.reserve(header_.tensors.size());
-  for (const auto& [name, tensor] : header_.tensors) names.push_back(name);
-  return names;
+  SafetensorsHeader header = parse_safetensors_header(text, path.string(), data_.size());
+  metadata_ = std::move(header.metadata);
+  tensors_ = std::move(header.tensors);
 }
 
 int64_t SafetensorsReader::element_count() const {
   int64_t count = 0;
-  for (const auto& [name, tensor] : header_.tensors) count += tensor.shape.numel();
+  for (const auto& [name, tensor] : tensors_) count += tensor.shape.numel();
   return count;
 }
 
 void SafetensorsReader::rename(const std::string& from, const std::string& to) {
   find(from);
   if (contains(to)) fail<FileError>("{}: has a tensor {} already", path_.string(), in_quotes(to));
-  auto entry = header_.tensors.extract(from);
+  auto entry = tensors_.extract(from);
   entry.key() = to;
-  header_.tensors.insert(std::move(entry));
+  tensors_.insert(std::move(entry));
 }
 
 Tensor SafetensorsReader::load(const std::string& name) const {
@@ -81,17 +74,11 @@ Tensor SafetensorsReader::map(const std::string& name, DType dtype) const {
 }
 
 Tensor SafetensorsReader::map_or_copy(const std::string& name, DType dtype, size_t alignment) const {
-  const StoredTensor& stored = find(name);
-  if (stored.type != stored_type(dtype))
-    fail<FileError>("{}: tensor {} is {}, needs {}", path_.string(), in_quotes(name), stored_name(stored.type),
-                    stored_name(stored_type(dtype)));
+  check_type(name, dtype);
   const Tensor mapped = map(name, dtype);
   if (mapped.defined() && reinterpret_cast<uintptr_t>(mapped.address()) % alignment == 0) return mapped;
+  const StoredTensor& stored = find(name);
   return Tensor::from_bytes(stored.shape, dtype, data_.subspan(stored.begin, stored.end - stored.begin));
-}
-
-void SafetensorsReader::release_pages(const Tensor& tensor) const {
-  if (tensor.defined()) file_->release(tensor.host_bytes());
 }
 
 void SafetensorsReader::load_into(const std::string& name, const Tensor& target) const {
@@ -108,8 +95,8 @@ void SafetensorsReader::load_into(const std::string& name, const Tensor& target)
 }
 
 void SafetensorsReader::verify() const {
-  const auto stored = header_.metadata.find(kDigest);
-  if (stored == header_.metadata.end()) return;
+  const auto stored = metadata_.find(kDigest);
+  if (stored == metadata_.end()) return;
   const auto header = file_->bytes().subspan(kLengthBytes, file_->bytes().size() - kLengthBytes - data_.size());
   std::string text(reinterpret_cast<const char*>(header.data()), header.size());
   const size_t at = text.find(stored->second);
@@ -117,19 +104,13 @@ void SafetensorsReader::verify() const {
     fail<FileError>("{}: metadata {}: needs {} hexadecimal digits", path_.string(), kDigest, kNoDigest.size());
   text.replace(at, kNoDigest.size(), kNoDigest);
   std::map<uint64_t, uint64_t> parts;  // of the data: begin and end
-  for (const auto& [name, tensor] : header_.tensors)
+  for (const auto& [name, tensor] : tensors_)
     if (tensor.begin < tensor.end) parts.emplace(tensor.begin, tensor.end);
   ContentDigest digest;
   digest.add(std::as_bytes(std::span(text)));
   for (const auto& [begin, end] : parts) digest.add(data_.subspan(begin, end - begin));
   if (digest.hex() != stored->second)
     fail<FileError>("{}: the content is not what was written: its sha256 differs", path_.string());
-}
-
-const StoredTensor& SafetensorsReader::find(const std::string& name) const {
-  const auto found = header_.tensors.find(name);
-  if (found == header_.tensors.end()) fail<FileError>("{}: has no tensor {}", path_.string(), in_quotes(name));
-  return found->second;
 }
 
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "attune/base/file.h"
+#include "attune/io/mapped_tensors.h"
 #include "attune/io/safetensors_header.h"
 #include "attune/tensor/later_tensor.h"
 #include "attune/tensor/tensor.h"
@@ -19,18 +19,13 @@ namespace [[gnu::visibility("default")]] attune {
 
 /// A mapped file; nothing is read until asked for. F16 and BF16 are converted to float32, BOOL is read as uint8. Throws
 /// FileError naming file, tensor, expected and found; a hostile file costs no more memory than its own size allows.
-class SafetensorsReader {
+class SafetensorsReader : public MappedTensors<StoredTensor> {
  public:
   explicit SafetensorsReader(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
-  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  std::vector<std::string> names() const;  // sorted
-  bool contains(const std::string& name) const { return header_.tensors.contains(name); }
-  Shape shape(const std::string& name) const { return find(name).shape; }
-  StoredType type(const std::string& name) const { return find(name).type; }
-  DType dtype(const std::string& name) const { return loaded_type(find(name).type); }  // of what load() gives
-  int64_t element_count() const;                                                       // over all tensors
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  DType dtype(const std::string& name) const { return loaded_type(type(name)); }  // of what load() gives
+  int64_t element_count() const;                                                  // over all tensors
   /// Renames a tensor in this reader, not in the file. Throws FileError when there is no `from`, or a `to` already.
   void rename(const std::string& from, const std::string& to);
 
@@ -41,9 +36,6 @@ class SafetensorsReader {
   Tensor map(const std::string& name, DType dtype) const;
   /// The same, but a copy where values are not aligned (to `alignment` bytes). Throws FileError where the type differs.
   Tensor map_or_copy(const std::string& name, DType dtype, size_t alignment = 1) const;
-  /// Removes the pages of a mapped tensor from memory until they are read again. What was written to them is lost.
-  /// Other tensors stay as they are.
-  void release_pages(const Tensor& tensor) const;
   /// Reads all of the file. Throws FileError when its content is not what was written; does nothing for a file that was
   /// written without a Checksum.
   void verify() const;
@@ -51,13 +43,8 @@ class SafetensorsReader {
   void load_into(const std::string& name, const Tensor& target) const;
 
  private:
-  const StoredTensor& find(const std::string& name) const;
-
-  std::filesystem::path path_;
-  std::shared_ptr<const MappedFile> file_;
-  std::shared_ptr<Buffer> buffer_;  // on all of the file
   std::span<const std::byte> data_;
-  SafetensorsHeader header_;
+  std::map<std::string, std::string> metadata_;
 };
 
 /// Whether a file says what its content is, for SafetensorsReader::verify().

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/base/out_of_memory.h"
+#include "attune/base/rounding.h"
 #include "attune/tensor/arena.h"
 
 namespace attune {
@@ -23,10 +24,9 @@ constexpr size_t kLarge = size_t{1} << 20;  // larger blocks come from the arena
 // Small blocks have four sizes for each power of two: at most a quarter of a block is unused, and there are few sizes.
 size_t size_class(size_t bytes) {
   if (bytes >= kLarge && bytes < SIZE_MAX / 2) return Arena::block_bytes(bytes);
-  if (bytes <= 4 * kAlignment)
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment + (bytes == 0 ? kAlignment : 0);
+  if (bytes <= 4 * kAlignment) return round_up(bytes, kAlignment) + (bytes == 0 ? kAlignment : 0);
   const size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) / step * step;
+  return round_up(bytes, step);
 }
 
 class CachingAllocator {

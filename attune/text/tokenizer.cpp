@@ -6,6 +6,7 @@
 #include "attune/base/cut_text.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/rounding.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/huggingface/folders/folder.h"
 #include "attune/text/huggingface/tokenizer_json.h"
@@ -122,7 +123,7 @@ void pad(const Padding& padding, std::vector<Encoding>& batch) {
   if (length == 0)
     for (const Encoding& encoding : batch) length = std::max(length, static_cast<int64_t>(encoding.ids.size()));
   const int64_t multiple = std::max<int64_t>(padding.multiple_of, 1);
-  const auto wanted = static_cast<size_t>((length + multiple - 1) / multiple * multiple);
+  const auto wanted = static_cast<size_t>(round_up(length, multiple));
   for (Encoding& encoding : batch) {
     if (encoding.ids.size() >= wanted) continue;
     const size_t missing = wanted - encoding.ids.size();

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "attune/base/fail.h"
+#include "attune/base/rounding.h"
 #include "attune/kernels/reduce.h"
 #include "attune/tensor/dispatch.h"
 
@@ -43,7 +44,7 @@ void DataParallel::make_buckets(int64_t bucket_bytes) {
   const auto close = [&] {
     if (places_.empty() || (!buckets_.empty() && buckets_.back().last == places_.size())) return;
     const size_t first = buckets_.empty() ? 0 : buckets_.back().last;
-    const int64_t unit = exchange_->unit(), whole = (size + unit - 1) / unit * unit;
+    const int64_t whole = round_up(size, exchange_->unit());
     buckets_.push_back({.flat = Tensor::zeros({whole}, {parameter(places_[first]).dtype(), device_of(parameters_)}),
                         .first = first,
                         .last = places_.size(),

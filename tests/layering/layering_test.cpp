@@ -89,6 +89,7 @@ const std::set<std::string>& readers_of_bytes() {
   static const std::set<std::string> files = {
       // Bytes of files, which are text or become the numbers of a tensor on the host.
       "io/byte_reader.h",
+      "io/mapped_tensors.cpp",
       "io/pytorch_file.cpp",
       "io/safetensors.cpp",
       "io/stored_values.cpp",

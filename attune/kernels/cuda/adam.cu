@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/cuda/chunks.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
@@ -98,7 +99,7 @@ void adam_steps(Cuda device, std::span<const AdamUpdate> updates, const AdamCond
       entries.push_back({blocks, count, u.parameter.data<T>(), u.gradient.data<T>(), u.m.data<T>(), u.v.data<T>(),
                          data_or_null<T>(u.average), static_cast<T>(1 - a.learning_rate * u.weight_decay),
                          static_cast<T>(u.l2)});
-      blocks += (count + kChunk - 1) / kChunk;
+      blocks += divide_up(count, kChunk);
       longest = std::max(longest, count);
     }
     const Tensor table = cuda::structs_on_device<Entry<T>>(device, entries);

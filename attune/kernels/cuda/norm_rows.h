@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 
@@ -61,7 +62,7 @@ inline constexpr int kWarpNormThreads = 256;
 
 inline LaunchShape warp_for_each_row(int64_t rows) {
   constexpr int64_t kRowsOfBlock = kWarpNormThreads / kWarp;
-  return {.blocks = (rows + kRowsOfBlock - 1) / kRowsOfBlock, .threads = kWarpNormThreads};
+  return {.blocks = divide_up(rows, kRowsOfBlock), .threads = kWarpNormThreads};
 }
 
 // Calls f with the number of fours that each lane of a warp has of a row, as a constant, and returns true. Returns

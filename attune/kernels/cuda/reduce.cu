@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/cuda/block_sum.h"
 #include "attune/kernels/cuda/chunks.h"
 #include "attune/kernels/cuda/runtime/launch.h"
@@ -59,7 +60,7 @@ void add_squares(Cuda device, std::span<const Tensor> tensors, const Tensor& sum
     for (const Tensor& x : tensors) {
       if (x.numel() == 0) continue;
       entries.push_back({blocks, x.numel(), x.data<T>()});
-      blocks += (x.numel() + kChunk - 1) / kChunk;
+      blocks += divide_up(x.numel(), kChunk);
       longest = std::max(longest, x.numel());
     }
     const Tensor table = cuda::structs_on_device<Entry<T>>(device, entries);

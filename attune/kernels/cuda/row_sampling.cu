@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/cuda/numbers.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/kernels/cuda/tables.h"
@@ -261,7 +262,7 @@ Tables tables_of(std::span<SamplingJob* const> jobs) {
                          .wants_sum = job->wants_sum});
     all.numbers.insert(all.numbers.end(), job->numbers.begin(), job->numbers.end());
     all.answers += Answer::size(all.tasks.back());
-    if (job->wants_sum) all.pieces += (job->size + kPiece - 1) / kPiece;
+    if (job->wants_sum) all.pieces += divide_up(job->size, kPiece);
   }
   return all;
 }

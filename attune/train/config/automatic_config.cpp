@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "attune/base/json_fields.h"
+#include "attune/base/rounding.h"
 #include "attune/train/config/automatic_plan.h"
 
 namespace attune {
@@ -151,17 +152,12 @@ void add_length(Choices& c, const TextMeasures& text, const AutomaticPlan& plan)
   }
 }
 
-// The steps from one event to the next where a run has so many of them.
-int64_t interval(int64_t steps, int64_t times) {
-  return (steps + times - 1) / times;
-}
-
 // Where the model is a mean of checkpoints, a run writes twice as many as are averaged, and at least ten, so that there
 // are enough where patience ends it early.
 void add_checkpoints(Choices& c, int64_t averaged, int64_t steps) {
   const bool averages = averaged > 1;
   if (!averages) c.add("train.moving_average", moving_average_of(steps));
-  c.add("train.checkpoint_every", averages ? interval(steps, std::max(kValidations, 2 * averaged)) : 0,
+  c.add("train.checkpoint_every", averages ? divide_up(steps, std::max(kValidations, 2 * averaged)) : 0,
         averages ? "a run that ends early has as many as are averaged, too" : "");
   c.add("train.keep_checkpoints", std::max<int64_t>(2, averaged), averages ? "as many as are averaged" : "");
 }
@@ -177,7 +173,7 @@ void add_training(Choices& c, const TextMeasures& text, const AutomaticPlan& pla
   if (architecture == Architecture::encoder_decoder && text.validates.value_or(false))
     c.add("train.valid_sentences", kValidationPairs);  // of all that are named
   c.add("train.log_every", std::clamp<int64_t>(plan.steps / 50, 1, 100));
-  c.add("train.valid_every", interval(plan.steps, kValidations), "ten times in a run");
+  c.add("train.valid_every", divide_up(plan.steps, kValidations), "ten times in a run");
   if (text.validates.value_or(true))
     c.add("train.patience", kValidations / 2, "ends a run that does not get better any more");
   add_checkpoints(c, text.average_checkpoints, plan.steps);

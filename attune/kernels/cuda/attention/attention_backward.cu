@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/attention/attention.h"
 #include "attune/kernels/cuda/attention/attention_gradients.h"
 #include "attune/kernels/cuda/attention/attention_tables.h"
@@ -32,7 +33,7 @@ struct OutProducts {
     static_assert(cuda::kWarp == 1 << 5);
     while (fours && log_group > 0 && 4 << (log_group - 1) >= d) --log_group;
   }
-  int64_t blocks() const { return ((rows << log_group) + kThreads - 1) / kThreads; }
+  int64_t blocks() const { return divide_up(rows << log_group, kThreads); }
 
   ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
     const int group = 1 << log_group, member = thread.index() & (group - 1);

@@ -1,6 +1,7 @@
 #pragma once
 // Sums of columns in a fixed order: of rows in pieces, then of the pieces.
 
+#include "attune/base/rounding.h"
 #include "attune/kernels/cuda/fours.h"
 #include "attune/kernels/cuda/runtime/launch.h"
 #include "attune/tensor/tensor.h"
@@ -26,7 +27,7 @@ struct SumPieces {
 
   ATTUNE_DEVICE void operator()(Thread& thread) const {
     const SharedArray<T> parts = thread.shared<T>(kThreads);
-    const int64_t tiles = (columns + kSumColumns - 1) / kSumColumns;
+    const int64_t tiles = divide_up(columns, kSumColumns);
     const int64_t piece = thread.block() / tiles, c = thread.block() % tiles * kSumColumns + thread.lane();
     const int64_t end = rows < (piece + 1) * kSumRows ? rows : (piece + 1) * kSumRows;
     T sum = {};
@@ -128,8 +129,8 @@ void sum_columns(Cuda device, const char* name, int64_t rows, int64_t columns, c
       return sum_columns<Four<T>>(device, name, rows, columns / 4, FourColumns<T, Element>{element},
                                   StoreFour<T, Store>{store});
   }
-  const int64_t pieces = rows > 0 ? (rows + kSumRows - 1) / kSumRows : 1;
-  const int64_t tiles = (columns + kSumColumns - 1) / kSumColumns;
+  const int64_t pieces = rows > 0 ? divide_up(rows, kSumRows) : 1;
+  const int64_t tiles = divide_up(columns, kSumColumns);
   const auto start = [&]<class To>(const To& to) {
     using Kernel = SumPieces<T, Element, To>;
     launch(
