@@ -33,11 +33,12 @@ const Entry& MappedTensors<Entry>::find(const std::string& name) const {
 }
 
 template <class Entry>
-void MappedTensors<Entry>::check_type(const std::string& name, DType dtype) const {
-  const StoredType type = find(name).type;
-  if (type != stored_type(dtype))
-    fail<FileError>("{}: tensor {} is {}, needs {}", path_.string(), in_quotes(name), stored_name(type),
+const Entry& MappedTensors<Entry>::find(const std::string& name, DType dtype) const {
+  const Entry& entry = find(name);
+  if (entry.type != stored_type(dtype))
+    fail<FileError>("{}: tensor {} is {}, needs {}", path_.string(), in_quotes(name), stored_name(entry.type),
                     stored_name(stored_type(dtype)));
+  return entry;
 }
 
 template class MappedTensors<StoredTensor>;

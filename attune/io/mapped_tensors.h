@@ -30,8 +30,8 @@ class MappedTensors {
   /// Maps the file; nothing is read.
   explicit MappedTensors(const std::filesystem::path& path);
   const Entry& find(const std::string& name) const;
-  /// Throws FileError unless the tensor is stored as `dtype`.
-  void check_type(const std::string& name, DType dtype) const;
+  /// The same of a tensor that is stored as `dtype`. Throws FileError where the type differs.
+  const Entry& find(const std::string& name, DType dtype) const;
 
   std::filesystem::path path_;
   std::shared_ptr<const MappedFile> file_;

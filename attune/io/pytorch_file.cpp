@@ -220,8 +220,7 @@ Tensor PytorchReader::map(const std::string& name, DType dtype) const {
 }
 
 Tensor PytorchReader::map_or_copy(const std::string& name, DType dtype) const {
-  check_type(name, dtype);
-  const LocatedTensor& tensor = find(name);
+  const LocatedTensor& tensor = find(name, dtype);
   Tensor result = map(name, dtype);
   if (!result.defined())
     with_values(file_->bytes(), tensor,

@@ -74,10 +74,9 @@ Tensor SafetensorsReader::map(const std::string& name, DType dtype) const {
 }
 
 Tensor SafetensorsReader::map_or_copy(const std::string& name, DType dtype, size_t alignment) const {
-  check_type(name, dtype);
+  const StoredTensor& stored = find(name, dtype);
   const Tensor mapped = map(name, dtype);
   if (mapped.defined() && reinterpret_cast<uintptr_t>(mapped.address()) % alignment == 0) return mapped;
-  const StoredTensor& stored = find(name);
   return Tensor::from_bytes(stored.shape, dtype, data_.subspan(stored.begin, stored.end - stored.begin));
 }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "attune/serve/http/body_bytes.h"
+#include "attune/serve/http/body_share.h"
 #include "attune/serve/http/message.h"
 
 namespace attune::serve {

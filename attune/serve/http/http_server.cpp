@@ -30,7 +30,7 @@
 
 #include "attune/serve/http/acceptors.h"
 #include "attune/serve/http/beast_messages.h"
-#include "attune/serve/http/body_bytes.h"
+#include "attune/serve/http/body_share.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/http/sending.h"
 #include "attune/serve/http/tls_context.h"
@@ -93,19 +93,19 @@ struct HttpServer::Impl {
   HttpOptions options;
   Handler handler;
   Refuser refuser;
-  Recogniser is_known;
+  ClientCheck is_known;
   std::optional<asio::ssl::context> tls;
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> answers{0};         // at work
   bool draining = false, stopped = false;  // of the server's thread, as is what follows
-  const std::shared_ptr<BodyBytes> bodies = std::make_shared<BodyBytes>();  // of requests that are in memory
-  std::unordered_set<beast::tcp_stream*> idle;                              // connections without a request
-  asio::io_context io{1};                                                   // destroyed before what its connections use
-  std::vector<tcp::acceptor> acceptors;                                     // one for each address
+  const std::shared_ptr<BodyTotals> bodies = std::make_shared<BodyTotals>();
+  std::unordered_set<beast::tcp_stream*> idle;  // connections without a request
+  asio::io_context io{1};                       // destroyed before what its connections use
+  std::vector<tcp::acceptor> acceptors;         // one for each address
   int64_t port = 0;
   std::thread thread;
 
-  Impl(const HttpOptions& o, Handler h, Refuser r, Recogniser k)
+  Impl(const HttpOptions& o, Handler h, Refuser r, ClientCheck k)
       : options(o), handler(std::move(h)), refuser(std::move(r)), is_known(std::move(k)) {}
 
   awaitable<void> accept(tcp::acceptor& acceptor);
@@ -239,8 +239,7 @@ awaitable<error_code> HttpServer::Impl::read_head(Stream& stream, beast::flat_bu
   co_return error;
 }
 
-// Clients without a key can send bodies too, since /translate has its key in the body: half of the bytes are not
-// theirs.
+// Unknown clients may take half: /translate has its key in the body, so that nobody can be refused before it is read.
 bool HttpServer::Impl::too_many_bodies(bool known) const {
   const int64_t most = std::max(options.bodies_bytes, 2 * options.body_bytes), unknown = bodies->unknown;
   return bodies->known + unknown > most || (!known && unknown > most / 2);
@@ -361,7 +360,7 @@ HttpResponse HttpServer::plain_refusal(const HttpRequest&, const HttpError& why)
   return {.status = why.status(), .body = fmt::format("{{\"error\":\"{}\"}}", why.what())};
 }
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handler, Refuser refuser, Recogniser is_known)
+HttpServer::HttpServer(const HttpOptions& options, Handler handler, Refuser refuser, ClientCheck is_known)
     : impl_(std::make_unique<Impl>(options, std::move(handler), std::move(refuser), std::move(is_known))) {
   impl_->tls = tls_context_of(options);
   impl_->acceptors = listen_at_all_addresses(impl_->io, options.host, options.port);

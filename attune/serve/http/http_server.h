@@ -18,13 +18,12 @@ struct HttpOptions {
   int64_t connections = 4096;                      // at once; more are refused with 503, with TLS closed unanswered
   int64_t header_bytes = 16 << 10;
   int64_t body_bytes = 4 << 20;
-  int64_t bodies_bytes = 256 << 20;  // of all requests in memory, at least twice body_bytes; see Recogniser; else 503
+  int64_t bodies_bytes = 256 << 20;  // of all requests in memory, at least twice body_bytes; beyond it 503
   int64_t unsent_bytes = 16 << 20;   // of a stream, waiting for its client; with more the client counts as gone
-  double header_seconds =
-      10;  // for a TLS handshake, and for the headers: from the first byte, of the first request at once
-  double body_seconds = 30;   // for the body
-  double idle_seconds = 75;   // from an answer to the first byte of the next request
-  double write_seconds = 30;  // until the client takes the next part of an answer, of some 100 KiB
+  double header_seconds = 10;        // for a TLS handshake, and for the headers; of a later request from its first byte
+  double body_seconds = 30;          // for the body
+  double idle_seconds = 75;          // from an answer to the first byte of the next request
+  double write_seconds = 30;         // until the client takes the next part of an answer, of some 100 KiB
 };
 
 /// HTTP/1.1 on one thread. Connections are kept, an answer that is streamed is sent in chunks. A client that goes away
@@ -39,15 +38,15 @@ class HttpServer {
   using Refuser = std::function<HttpResponse(const HttpRequest& request, const HttpError& why)>;
   static HttpResponse plain_refusal(const HttpRequest& request, const HttpError& why);
 
-  /// Whether the head of a request says who sends it. Called on the server's thread before the body is read. The
-  /// bodies of unknown clients have half of bodies_bytes, so that there is room for those of others.
-  using Recogniser = std::function<bool(const HttpRequest& head)>;
+  /// Returns whether the head of a request comes from a known client. Called on the server's thread before the body is
+  /// read. Bodies of unknown clients may take half of bodies_bytes, so that there is room for those of others.
+  using ClientCheck = std::function<bool(const HttpRequest& head)>;
   static bool everybody_is_known(const HttpRequest&) { return true; }
 
   /// Begins to listen, at every address of the host. Throws ConfigError for a host without an address, a port that is
   /// in use, and a certificate that cannot be used.
   HttpServer(const HttpOptions& options, Handler handler, Refuser refuser = plain_refusal,
-             Recogniser is_known = everybody_is_known);
+             ClientCheck is_known = everybody_is_known);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   /// Ends all connections.

@@ -28,7 +28,7 @@ using Shared = std::shared_ptr<Exchange>;
 class EchoServer {
  public:
   explicit EchoServer(HttpOptions options = {},
-                      const HttpServer::Recogniser& is_known = HttpServer::everybody_is_known) {
+                      const HttpServer::ClientCheck& is_known = HttpServer::everybody_is_known) {
     options.port = 0;
     const auto echo = [this](const Shared& exchange) {
       const HttpRequest& r = exchange->request();

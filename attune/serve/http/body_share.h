@@ -1,5 +1,5 @@
 #pragma once
-// How many bytes the bodies of all requests in memory have together.
+// How many bytes the bodies of the requests in memory have together.
 
 #include <atomic>
 #include <cstddef>
@@ -10,26 +10,26 @@
 namespace attune::serve {
 
 /// Bytes of the bodies of clients that are known, and of others. Thread-safe.
-struct BodyBytes {
+struct BodyTotals {
   std::atomic<int64_t> known{0}, unknown{0};
 };
 
-/// The bytes of one body, which are part of such a sum until this is destroyed.
+/// Counts the bytes of one body in these totals until it is destroyed.
 class BodyShare {
  public:
-  BodyShare(std::shared_ptr<BodyBytes> all, bool known) : all_(std::move(all)), known_(known) {}
+  BodyShare(std::shared_ptr<BodyTotals> totals, bool known) : totals_(std::move(totals)), known_(known) {}
   BodyShare(const BodyShare&) = delete;
   BodyShare& operator=(const BodyShare&) = delete;
   ~BodyShare() { set(0); }
 
   bool known() const { return known_; }
   void set(size_t bytes) {
-    (known_ ? all_->known : all_->unknown) += static_cast<int64_t>(bytes) - bytes_;
+    (known_ ? totals_->known : totals_->unknown) += static_cast<int64_t>(bytes) - bytes_;
     bytes_ = static_cast<int64_t>(bytes);
   }
 
  private:
-  const std::shared_ptr<BodyBytes> all_;
+  const std::shared_ptr<BodyTotals> totals_;
   const bool known_;
   int64_t bytes_ = 0;
 };
